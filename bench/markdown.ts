@@ -30,9 +30,7 @@ const PLATFORMS: Record<string, Way> = {
   Telegram: {
     read: parse,
     write: (styled) =>
-      cut(styled, { limit: 4096, maxMarks: 100 }).map((part) =>
-        sendRequest(ANNA, part, { linkPreviews: false }),
-      ).length,
+      cut(styled, { limit: 4096, maxMarks: 100 }).map((part) => sendRequest(ANNA, part, false)).length,
   },
   Discord: {
     read: parse,

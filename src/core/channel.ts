@@ -87,7 +87,7 @@ export type Delivered =
   | { kind: 'found'; platformMessageId: string }
   | { kind: 'absent' }
   | { kind: 'unknown' }
-  | { kind: 'later'; reason: string; retryAfterMs?: number };
+  | { kind: 'later'; reason: string; retryAfterMs?: number | undefined };
 
 export type FetchResult =
   | { kind: 'fetched'; bytes: Buffer }
@@ -108,7 +108,7 @@ export type SendResult =
       kind: 'unreachable';
       reason: string;
       taken: 'no' | 'unknown';
-      retryAfterMs?: number;
+      retryAfterMs?: number | undefined;
       notice?: { key: string; text: string };
     }
   | { kind: 'moved'; address: Address };

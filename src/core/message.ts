@@ -16,23 +16,23 @@ export interface InboundMessage {
   };
   /** Empty for files alone. Other content (a sticker, a location) is a label in brackets. */
   text: string;
-  attachments?: Attachment[];
+  attachments?: Attachment[] | undefined;
   /** ms; 0 if unknown. */
   sentAt: number;
   /** As they appear in `text`, if they could be mistaken for an address. */
-  mentions?: string[];
+  mentions?: string[] | undefined;
   mentionsBot: boolean;
   /**
    * By their own account or platform name. Empty: the account that belongs to no persona was called, so names in the
    * text address nobody.
    */
-  addresses?: PersonaId[];
+  addresses?: PersonaId[] | undefined;
   /** The same for copies that several of our bots receive. Absent: the message id. */
-  dedupeKey?: string;
+  dedupeKey?: string | undefined;
   replyTo: ReplyTo | null;
   /** '' if unknown; also of content made by a program. Never a command or an answer. */
-  forwardedFrom?: string;
-  album?: string;
+  forwardedFrom?: string | undefined;
+  album?: string | undefined;
 }
 
 export interface InboundChat {
@@ -74,7 +74,7 @@ export interface ReplyTo {
   platformMessageId: string;
   senderName: string;
   text: string;
-  forwardedFrom?: string;
+  forwardedFrom?: string | undefined;
   /** By the sender's client; trusted only if we know the message. */
   told?: true;
   /** In another chat. */
@@ -82,7 +82,7 @@ export interface ReplyTo {
   /** By our account: counts as a mention and addresses the persona that wrote it. */
   ours: boolean;
   /** If the sending account reveals it. */
-  personaId?: PersonaId;
+  personaId?: PersonaId | undefined;
 }
 
 /** Unknown ids are ignored. */
@@ -92,8 +92,8 @@ export interface InboundEdit {
   sender: InboundSender;
   platformMessageId: string;
   text: string;
-  attachments?: Attachment[];
-  mentions?: string[];
+  attachments?: Attachment[] | undefined;
+  mentions?: string[] | undefined;
   mentionsBot: boolean;
   editedAt: number;
 }

@@ -26,7 +26,7 @@ export interface StoredCommand extends NewCommand {
 
 interface ReceiptSource {
   platformMessageId: string;
-  dedupeKey?: string;
+  dedupeKey?: string | undefined;
   sender: { id: ChatId; name: string; administrator: boolean; bot?: true };
 }
 

@@ -17,7 +17,7 @@ const PLATFORMS: Record<string, (source: string) => string> = {
   'whatsapp.txt': (source) => whatsappText(parse(source, { tableWidth: WHATSAPP_TABLE })),
   'telegram.json': (source) =>
     JSON.stringify(
-      compose(source).map((part) => sendRequest(ANNA, part, { linkPreviews: true })),
+      compose(source).map((part) => sendRequest(ANNA, part, true)),
       null,
       2,
     ),

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isPlain, parse, plain } from '../../src/channels/markdown/parse.js';
+import { isPlain, plain } from '../../src/channels/markdown/compose.js';
+import { parse } from '../../src/channels/markdown/parse.js';
 import { render } from '../../src/channels/markdown/render.js';
 import type { Mark } from '../../src/core/channel.js';
 

@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { withoutMarkup } from '../../src/channels/telegram/api.js';
 import { compose, sendRequest } from '../../src/channels/telegram/outbound.js';
+import { withoutMarkup } from '../../src/channels/telegram/plainer.js';
 import type { Recipient } from '../../src/core/channel.js';
 import { refusalOf } from '../fakes/telegram-limits.js';
 
 const GOLDEN = join(import.meta.dirname, '../fixtures/telegram/outbound');
 /** What stands in every request otherwise is no matter of these. */
-const PREVIEWS = { linkPreviews: true };
+const PREVIEWS = true;
 const ANNA: Recipient = { address: '100001', threadId: null, kind: 'direct' };
 const TOPIC: Recipient = { address: '-1001234567890', threadId: '45', kind: 'group' };
 
@@ -24,14 +24,14 @@ test('a reply with everything in it, as requests to sendMessage', () => {
 });
 
 test('topic and reply', () => {
-  expect(sendRequest(TOPIC, { text: 'hi', marks: [] }, { ...PREVIEWS, replyTo: '7' })).toEqual({
+  expect(sendRequest(TOPIC, { text: 'hi', marks: [] }, PREVIEWS, 7)).toEqual({
     chat_id: -1001234567890,
     text: 'hi',
     message_thread_id: 45,
     reply_parameters: { message_id: 7, allow_sending_without_reply: true },
   });
-  expect(sendRequest(ANNA, { text: 'hi', marks: [] }, { ...PREVIEWS, replyTo: 'not a number' })).toEqual({
-    chat_id: 100001,
+  expect(sendRequest({ ...TOPIC, threadId: 'not a number' }, { text: 'hi', marks: [] }, PREVIEWS)).toEqual({
+    chat_id: -1001234567890,
     text: 'hi',
   });
 });

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { REACTIONS } from '../../src/channels/telegram/send.js';
+import { REACTIONS } from '../../src/channels/telegram/changes.js';
 import type { Part, Recipient } from '../../src/core/channel.js';
 import { PERMISSION } from '../fakes/discord-permissions.js';
 import { recording } from '../fakes/ogg.js';

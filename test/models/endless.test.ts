@@ -81,8 +81,8 @@ const ASKED: Record<string, (url: string) => Promise<unknown>> = {
       },
     }).embed(['a'], { purpose: 'query', signal: aSignal() } as never),
   Telegram: async (url) => {
-    const options = { apiRoot: url, token: '1:a', setting: {} } as never;
-    const api = createBotApi(options, { clock: systemClock, log, outward: straight });
+    const bot = { token: '1:a', setting: '' };
+    const api = createBotApi(url, bot, { clock: systemClock, log, outward: straight });
     return api.call((raw) => raw.getMe()).finally(() => api.close());
   },
   Discord: (url) => {

@@ -1,6 +1,6 @@
 /** Which emoji a reaction is, and which of those that a platform takes comes nearest. */
 import { describe, expect, test } from 'vitest';
-import { REACTIONS } from '../../src/channels/telegram/send.js';
+import { REACTIONS } from '../../src/channels/telegram/changes.js';
 import { emojiIn, nearestOf } from '../../src/tools/react.js';
 
 describe('one emoji', () => {

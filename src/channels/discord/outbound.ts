@@ -10,9 +10,9 @@ import type {
 } from '../../core/channel.js';
 import { DEFAULT_PERSONA } from '../../core/ids.js';
 import { buttonLabel, withSpeakerName } from '../kit/outgoing.js';
+import { composed } from '../markdown/compose.js';
 import { cut, type MessageLimits } from '../markdown/cut.js';
 import { discordLength, discordText, TABLE_WIDTH } from '../markdown/discord.js';
-import { parse } from '../markdown/parse.js';
 import { isSnowflake, listOf, type Told } from './payload.js';
 
 /** In characters (code points), with markup. */
@@ -21,7 +21,7 @@ const MAX_TEXT = 2000;
 const QUOTE_CHARS = 260;
 
 export function compose(markdown: string, spare = 0): Part[] {
-  return cut(parse(markdown, { tableWidth: TABLE_WIDTH }), limits(spare));
+  return composed(markdown, TABLE_WIDTH, limits(spare));
 }
 
 /** Leaves room in each message for a bold name of `spare` characters, and then also for a quote. */

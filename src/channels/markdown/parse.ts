@@ -20,31 +20,11 @@ const MAX_DEPTH = 60;
 export function parse(written: string, { tableWidth = Number.POSITIVE_INFINITY } = {}): Part {
   // Platforms refuse lone surrogates.
   const source = written.replace(/\p{Surrogate}/gu, '\ufffd');
-  if (isPlain(source)) return { text: plain(source), marks: [] };
   const { source: marked, env } = putAside(source);
   const tokens = parser().parse(marked, env);
   if (tokens.some((token) => token.level >= MAX_DEPTH - 1)) return asWritten(source);
   const styled = render(tokens, tableWidth);
   return styled.text.trim() === '' ? asWritten(source) : styled;
-}
-
-/** Anything that could be markup: special characters, and line starts of lists, rules, headings and code. */
-const MARKUP = /[*_~`[\]<>&\\|#$\r\0]|^[ \t]*(?:[-+=]|\d{1,9}[.)](?:[ \t]|$))|^(?: {4}| {0,3}\t)/m;
-
-/** Fast path for text without markup, which most chat replies are: needs no parser. */
-export function isPlain(source: string): boolean {
-  return !MARKUP.test(source);
-}
-
-/** Equals the parser's result: lines trimmed, one blank line between paragraphs. */
-export function plain(source: string): string {
-  const lines: string[] = [];
-  for (const line of source.split('\n')) {
-    const bare = line.trim();
-    if (bare !== '' || (lines.length > 0 && lines.at(-1) !== '')) lines.push(bare);
-  }
-  if (lines.at(-1) === '') lines.pop();
-  return lines.join('\n');
 }
 
 /** Also for markup without text (such as an empty fence): no reply may become empty. */

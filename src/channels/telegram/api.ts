@@ -15,7 +15,7 @@ import { MOST_DOCUMENT_BYTES, type Outward, ProxyRefusal } from '../../core/netw
 import { NOT_PACKED, unpacked, wholeOf } from '../../core/response-body.js';
 import { backoffMs } from '../kit/supervise.js';
 import { type BotCredentials, type CallFailure, failureOf, HeldBack, TransportError } from './failure.js';
-import { MAX_TEXT, type SendRequest } from './outbound.js';
+import { type Refusable, withoutRefused } from './plainer.js';
 
 const CALL_MS = 30_000;
 /** Extra time for files: allows for a slow line (50 kB/s). */
@@ -50,7 +50,8 @@ interface CallBounds {
 export type BotApi = ReturnType<typeof createBotApi>;
 
 export function createBotApi(
-  { apiRoot, ...credentials }: BotCredentials & { apiRoot: string },
+  apiRoot: string,
+  credentials: BotCredentials,
   { clock, log, outward }: { clock: Clock; log: Log; outward: Outward },
 ) {
   const { token } = credentials;
@@ -87,15 +88,15 @@ export function createBotApi(
   async function send<Request extends Refusable, Answer>(
     first: Request,
     run: (api: Api['raw'], request: Request, ended: Ended) => Promise<Answer>,
-    { mostText = MAX_TEXT, ...given }: CallBounds & { mostText?: number },
+    bounds: CallBounds & { mostText?: number },
   ): Promise<{ answer: Answer; request: Request } | { failure: CallFailure }> {
-    const limits = { ...given, chat: String(first.chat_id) };
+    const limits = { ...bounds, chat: String(first.chat_id) };
     for (let request = first; ; ) {
       try {
         return { answer: await call((_raw, ended) => run(raw, request, ended), limits), request };
       } catch (error) {
         const failure = failureOf(error, credentials);
-        const next = withoutRefused(request, failure, mostText, log);
+        const next = withoutRefused(request, failure, log, bounds.mostText);
         if (next === null) return { failure };
         request = next;
       }
@@ -114,69 +115,6 @@ export function createBotApi(
     /** Cuts off the calls under way. */
     close: transport.close,
   };
-}
-
-/** The parts of a request that may be dropped. */
-type Refusable = Pick<
-  SendRequest,
-  'chat_id' | 'text' | 'entities' | 'message_thread_id' | 'reply_parameters' | 'reply_markup'
->;
-
-/** The request without its refused part, so that its words still arrive; null if nothing was refused. */
-function withoutRefused<Request extends Refusable>(
-  request: Request,
-  { code, description, reason }: CallFailure,
-  mostText: number,
-  log: Log,
-): Request | null {
-  const isAbout = (what: RegExp) => code === 400 && what.test(description);
-  const fields = { channel: 'telegram', reason };
-  if (request.reply_markup !== undefined && isAbout(/button|reply.markup|keyboard/i)) {
-    log.warn(fields, "a message's buttons were refused; sending it without");
-    // The words say what the buttons are for.
-    return without(request, 'reply_markup');
-  }
-  if (request.entities !== undefined && isAbout(/entit|markup|parse|nested/i)) {
-    log.warn(fields, "a message's markup was refused; sending it plain");
-    return withoutMarkup(request, mostText);
-  }
-  if (
-    request.message_thread_id !== undefined &&
-    isAbout(/thread not found|topic_(closed|deleted|id_invalid)/i)
-  ) {
-    log.warn(fields, 'a topic is gone or closed; sending to the chat itself');
-    return without(request, 'message_thread_id');
-  }
-  // Some servers refuse, although the request allows sending without.
-  if (request.reply_parameters !== undefined && isAbout(/repl(y|ied)/i)) {
-    log.info(fields, 'the answered message is gone; sending without naming it');
-    return without(request, 'reply_parameters');
-  }
-  return null;
-}
-
-function without<Request extends object>(request: Request, field: keyof Request): Request {
-  const rest = { ...request };
-  delete rest[field];
-  return rest;
-}
-
-/** Writes link addresses after their labels, as far as there is room. */
-export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entities'>>(
-  request: Request,
-  limit = MAX_TEXT,
-): Request {
-  const { entities = [], text } = request;
-  let shown = '';
-  let from = 0;
-  for (const entity of entities) {
-    if (entity.type !== 'text_link') continue;
-    const end = entity.offset + entity.length;
-    shown += `${text.slice(from, end)} (${entity.url})`;
-    from = end;
-  }
-  shown += text.slice(from);
-  return { ...without(request, 'entities'), text: shown.length <= limit ? shown : text };
 }
 
 /** Back-off per chat, by `retry_after` or slow calls. Every action in a chat counts towards its limits. */
@@ -231,7 +169,9 @@ function createTransport(apiRoot: string, outward: Outward) {
   const agent = outward.agent(secure, { idleMs: IDLE_MS });
   const request = secure ? httpsRequest : httpRequest;
 
-  function exchange(url: string, pieces: Buffer[], { method = 'GET', headers, signal }: HttpCall) {
+  async function exchange(url: string, { method = 'GET', headers, signal, body = '' }: HttpCall) {
+    const pieces = await piecesOf(body);
+    const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
     return new Promise<{ json(): unknown }>((resolve, reject) => {
       let connected = false;
       let whole = false;
@@ -240,7 +180,6 @@ function createTransport(apiRoot: string, outward: Outward) {
         const where = connected && !whole ? ', in the middle of an upload' : '';
         reject(new TransportError(`${wordsFor(error, signal)}${where}`, connected && whole, status));
       };
-      const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
       const sent = request(url, {
         method,
         agent,
@@ -267,20 +206,11 @@ function createTransport(apiRoot: string, outward: Outward) {
           yield piece;
         }
       }
-      const [only] = pieces;
-      if (pieces.length > 1) {
-        pipeline(upload, sent).catch(broken);
-      } else {
-        whole = true;
-        sent.end(only);
-      }
+      pipeline(upload, sent).catch(broken);
     });
   }
 
-  return {
-    fetch: async (url: string, call: HttpCall) => exchange(url, await piecesOf(call.body ?? ''), call),
-    close: () => agent.destroy(),
-  };
+  return { fetch: exchange, close: () => agent.destroy() };
 }
 
 /** JSON, or a form as grammY makes it. A file in it, already in memory, is split without copying. */

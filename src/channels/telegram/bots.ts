@@ -1,7 +1,7 @@
 /**
- * Our bots: the main one, and one for every persona with a token. Together they are one account. A
- * supergroup's message has the same number for every bot. Elsewhere each bot has its own numbers: there, a
- * message's id is the id of the persona's bot, a colon and the number.
+ * Our bots: the main one, and one for every persona with a token. Together they are one account. All bots have
+ * the same number for a supergroup's message. Elsewhere each bot counts on its own, through all its chats: there,
+ * a message's id is the id of the persona's bot, a colon and the number.
  */
 import { LRUCache } from 'lru-cache';
 import type { Recipient } from '../../core/channel.js';
@@ -10,11 +10,8 @@ import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
 import type { Outward } from '../../core/network.js';
-import { createLookupCache, isAdministrator } from '../kit/lookup-cache.js';
 import { type BotApi, createBotApi } from './api.js';
-import { isNotThere } from './failure.js';
 import type { TelegramOptions } from './options.js';
-import { chatId } from './outbound.js';
 
 /** Ids of supergroups and channels are below this. */
 const SHARED_BELOW = -1_000_000_000_000;
@@ -22,76 +19,126 @@ const SHARED_BELOW = -1_000_000_000_000;
 const LOGIN_MS = 3_000;
 const ABSENT_MS = 300_000;
 const MOST_CHATS = 10_000;
-/** Size of the cache of administrators, in groups. */
-const MOST_GROUPS = 1_000;
+/** A sent message this far below the newest belongs to a restarted sequence, of another bot. */
+const ANOTHER_ROW = 1_000;
 
 export interface OurBot {
   id: number;
   /** Empty until logged in. */
   username: string;
-  /** The persona it belongs to. Absent: the main bot. */
-  personaId?: PersonaId;
+  /** The persona it belongs to; none for the main bot. */
+  personaId?: PersonaId | null;
 }
 
-/** The bot that got an update, and all of our bots, which the update may mention. */
-export interface Receiver {
-  bot: OurBot;
-  ours: readonly OurBot[];
+interface Host {
+  clock: Clock;
+  log: Log;
+  outward: Outward;
 }
 
-export interface Bot {
-  /** The persona it belongs to; null for the main bot. */
-  readonly personaId: PersonaId | null;
+export class Bot implements OurBot {
   readonly api: BotApi;
-  our(): OurBot;
+  /** Log fields that tell several bots apart. */
+  readonly fields: { channel: string; persona?: PersonaId };
+  id: number;
+  username = '';
   /** Display name; empty until logged in. */
-  name(): string;
-  /** Logs in once; rejects on failure. */
-  identity(signal: AbortSignal): Promise<OurBot>;
+  name = '';
+  #loggedIn: Promise<void> | null = null;
+
+  constructor(
+    private readonly options: TelegramOptions,
+    readonly personaId: PersonaId | null,
+    token: string,
+    private readonly host: Host,
+  ) {
+    const setting = `channels.telegram.${personaId === null ? 'token' : `persona_tokens.${personaId}`}`;
+    this.api = createBotApi(options.apiRoot, { token, setting }, host);
+    // A token begins with the bot's id.
+    this.id = Number(token.split(':', 1)[0]);
+    this.fields = { channel: 'telegram', ...(personaId === null ? {} : { persona: personaId }) };
+  }
+
+  /** Once; rejects on failure. */
+  logIn(signal: AbortSignal): Promise<void> {
+    this.#loggedIn ??= this.#logIn(signal).catch((error: unknown) => {
+      this.#loggedIn = null;
+      throw error;
+    });
+    return this.#loggedIn;
+  }
+
+  async #logIn(signal: AbortSignal): Promise<void> {
+    const me = await this.api.call((raw, ended) => raw.getMe(ended), { signal });
+    this.id = me.id;
+    this.username = me.username ?? '';
+    this.name = me.first_name;
+    const mode = this.personaId === null ? this.options.mode : 'polling';
+    this.host.log.info({ ...this.fields, bot: `@${me.username}`, mode }, 'logged in');
+  }
+}
+
+/** State when a send begins, stored with it as JSON until its outcome is known. */
+export interface Watermark {
+  /** When it began, ms. */
+  at: number;
+  chat: Address;
+  /** Newest number known to each bot, by the bot's id. */
+  newest: [bot: number, number: number][];
 }
 
 export type Bots = ReturnType<typeof createBots>;
 
-export function createBots(options: TelegramOptions, host: { clock: Clock; log: Log; outward: Outward }) {
+/** `recorded`: messages in the store, whose numbers are known. */
+export function createBots(
+  options: TelegramOptions,
+  host: Host,
+  recorded: readonly { address: Address; platformMessageId: string }[],
+) {
   const { clock } = host;
-  const main = createBot(options, null, options.token, host);
-  const personas = Object.entries(options.personaTokens).map(([personaId, token]) =>
-    createBot(options, personaId, token, host),
+  const main = new Bot(options, null, options.token, host);
+  const personas = Object.entries(options.personaTokens).map(
+    ([personaId, token]) => new Bot(options, personaId, token, host),
   );
   const all = [main, ...personas];
   const absentUntil = new LRUCache<Address, Map<Bot, number>>({ max: MOST_CHATS });
   const lastToHear = new LRUCache<Address, Bot>({ max: MOST_CHATS });
-  const administrators = createLookupCache(administratorsOf, { most: MOST_GROUPS, clock });
+  /** The newest numbers, and our own newest messages, by sequence: numbers only grow. */
+  const newest = new LRUCache<string, number>({ max: MOST_CHATS });
+  const lastSent = new LRUCache<string, { number: number; begunAt: number }>({ max: MOST_CHATS });
   let loggedIn: Promise<void> | null = null;
 
+  const rowOf = ({ id }: OurBot, chat: Address) => (isShared(chat) ? chat : `bot ${id}`);
+  const learn = (row: string, number: number) => void newest.set(row, Math.max(number, newest.get(row) ?? 0));
+  /** Finds a bot by its id; null is the main one. */
+  const withId = (id: number | null) => (id === null ? main : personas.find((bot) => bot.id === id));
+
+  function locate(chat: Address, platformMessageId: string): { row: string; number: number } | null {
+    const id = readMessageId(platformMessageId);
+    const bot = id && withId(id.bot);
+    return id && bot ? { row: rowOf(bot, chat), number: id.number } : null;
+  }
+
+  for (const { address, platformMessageId } of recorded) {
+    const known = locate(address, platformMessageId);
+    if (known !== null) learn(known.row, known.number);
+  }
+
   async function logInAll(signal: AbortSignal): Promise<void> {
-    const tried = Promise.allSettled(personas.map((bot) => bot.identity(signal)));
+    const tried = Promise.allSettled(personas.map((bot) => bot.logIn(signal)));
     await withDeadline(clock, LOGIN_MS, signal, async (over) => {
       await Promise.race([tried, new Promise<void>((resolve) => onAbort(over, resolve))]);
     });
-  }
-
-  /** Asks Telegram through the first of our bots that is in the group. */
-  async function administratorsOf(chat: Address): Promise<Set<Address>> {
-    const group = { chat_id: chatId(chat) };
-    for (const [index, { api }] of all.entries()) {
-      try {
-        const members = await api.call((raw, ended) => raw.getChatAdministrators(group, ended));
-        return new Set(members.map((member) => String(member.user.id)));
-      } catch (error) {
-        if (index === all.length - 1 || !isNotThere(api.failure(error))) throw error;
-      }
-    }
-    return new Set();
   }
 
   return {
     main,
     personas,
     all,
-    /** Finds a bot by its id; null is the main one. */
-    withId: (id: number | null) => (id === null ? main : personas.find((bot) => bot.our().id === id)),
-    ours: () => all.map((bot) => bot.our()),
+    withId,
+
+    /** Names under which people see our account. A persona's bot has the persona's name, which addresses it. */
+    names: () => (main.name === '' ? [] : [main.name]),
 
     /** Resolves when every persona's bot has tried to log in, or after a few seconds. */
     async loggedIn(signal: AbortSignal): Promise<void> {
@@ -127,9 +174,34 @@ export function createBots(options: TelegramOptions, host: { clock: Clock; log: 
       return present.length > 0 ? present : each;
     },
 
-    /** A sender posting as the group is its anonymous administrator. Rejects if Telegram cannot be asked. */
-    isAdministrator: async (chat: Address, sender: Address): Promise<boolean> =>
-      sender === chat || isAdministrator(administrators, chat, (known) => known.has(sender)),
+    /** Learns the numbers of messages in a bot's updates, whoever wrote them. */
+    learn(bot: Bot, updates: readonly unknown[]): void {
+      for (const update of updates) {
+        for (const { chat, number } of numbersIn(update)) learn(rowOf(bot, String(chat)), number);
+      }
+    },
+
+    /** Notes a message of ours, and when its send began. */
+    sent(chat: Address, platformMessageId: string, begunAt: number): void {
+      const known = locate(chat, platformMessageId);
+      if (known === null) return;
+      const { row, number } = known;
+      if (number < (newest.get(row) ?? 0) - ANOTHER_ROW) newest.set(row, number);
+      else learn(row, number);
+      lastSent.set(row, { number, begunAt });
+    },
+
+    newest: (bot: OurBot, chat: Address) => newest.get(rowOf(bot, chat)),
+    lastSent: (bot: OurBot, chat: Address) => lastSent.get(rowOf(bot, chat)),
+
+    watermark({ address: chat }: Recipient): string | null {
+      const known = all.flatMap((bot): Watermark['newest'] => {
+        const number = newest.get(rowOf(bot, chat));
+        return number === undefined ? [] : [[bot.id, number]];
+      });
+      if (known.length === 0) return null;
+      return JSON.stringify({ at: clock.now(), chat, newest: known } satisfies Watermark);
+    },
 
     close(): void {
       for (const bot of all) bot.api.close();
@@ -137,47 +209,14 @@ export function createBots(options: TelegramOptions, host: { clock: Clock; log: 
   };
 }
 
-function createBot(
-  { apiRoot, mode }: TelegramOptions,
-  personaId: PersonaId | null,
-  token: string,
-  host: { clock: Clock; log: Log; outward: Outward },
-): Bot {
-  const setting = `channels.telegram.${personaId === null ? 'token' : `persona_tokens.${personaId}`}`;
-  const api = createBotApi({ apiRoot, token, setting }, host);
-  const whose = personaId === null ? {} : { personaId };
-  // A token begins with the bot's id.
-  let our: OurBot = { id: Number(token.split(':', 1)[0]), username: '', ...whose };
-  let name = '';
-  let loggedIn: Promise<OurBot> | null = null;
-
-  async function logIn(signal: AbortSignal): Promise<OurBot> {
-    const { id, username, first_name } = await api.call((raw, ended) => raw.getMe(ended), { signal });
-    name = first_name;
-    our = { id, username: username ?? '', ...whose };
-    const fields = { bot: `@${username}`, mode: personaId === null ? mode : 'polling' };
-    host.log.info({ ...logFields(personaId), ...fields }, 'logged in');
-    return our;
-  }
-
-  return {
-    personaId,
-    api,
-    our: () => our,
-    name: () => name,
-    identity(signal) {
-      loggedIn ??= logIn(signal).catch((error: unknown) => {
-        loggedIn = null;
-        throw error;
-      });
-      return loggedIn;
-    },
-  };
-}
-
-/** Log fields that tell several bots apart. */
-export function logFields(personaId: PersonaId | null): { channel: string; persona?: PersonaId } {
-  return personaId === null ? { channel: 'telegram' } : { channel: 'telegram', persona: personaId };
+/** The messages in an update of any kind: its own, and the one it is about (whose button was pressed). */
+function numbersIn(update: unknown): { chat: number; number: number }[] {
+  const brought = typeof update === 'object' && update !== null ? Object.values(update) : [];
+  return [...brought, ...brought.map((each) => Object(each).message)].flatMap((each) => {
+    const { message_id: number, chat } = Object(each);
+    const id: unknown = Object(chat).id;
+    return typeof number === 'number' && typeof id === 'number' ? [{ chat: id, number }] : [];
+  });
 }
 
 /** The message's number, and the bot that has it if not shared (null: main). null for a button press. */
@@ -189,7 +228,7 @@ export function readMessageId(id: string): { bot: number | null; number: number 
 
 /** Id of a message that one of our bots knows by that number. */
 export function messageIdOf({ id, personaId }: OurBot, number: number | string): string {
-  return personaId === undefined ? String(number) : `${id}:${number}`;
+  return personaId ? `${id}:${number}` : String(number);
 }
 
 /** Id of a button press, in the namespace of message ids. */
@@ -212,6 +251,5 @@ export function idOf(number: number, chat: { id: number }, bot: OurBot): string 
 export function numberFor({ id, personaId }: OurBot, chat: Address, messageId: string): number | null {
   const read = readMessageId(messageId);
   if (read === null) return null;
-  const own = personaId === undefined ? null : id;
-  return read.bot === own || isShared(chat) ? read.number : null;
+  return read.bot === (personaId ? id : null) || isShared(chat) ? read.number : null;
 }

@@ -1,20 +1,28 @@
 /** Telegram as a channel: combines receiving (`intake.ts`), sending (`send.ts`) and look-ups. */
 import type { Channel, ChannelHost, CommandDescription } from '../../core/channel.js';
-import { onAbort } from '../../core/clock.js';
+import { type Clock, onAbort } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
+import type { Address } from '../../core/message.js';
+import { createLookupCache, isAdministrator } from '../kit/lookup-cache.js';
 import { createState } from '../kit/supervise.js';
-import { type Bot, type Bots, createBots, logFields } from './bots.js';
-import { fetchFile } from './files.js';
-import { createPresses, createWebhook, poll } from './intake.js';
+import { type Bot, type Bots, createBots } from './bots.js';
+import { createChanges, createDrafts } from './changes.js';
+import { isNotThere } from './failure.js';
+import { createFileSending, fetchFile } from './files.js';
+import { poll } from './intake.js';
 import type { TelegramOptions } from './options.js';
-import { compose } from './outbound.js';
-import { createChanges, createDrafts, createSending } from './send.js';
+import { chatId, compose } from './outbound.js';
+import { createPresses } from './presses.js';
+import { createSending } from './send.js';
 import { createDeliveryCheck } from './was-delivered.js';
+import { createWebhook } from './webhook.js';
+
+/** Size of the cache of administrators, in groups. */
+const MOST_GROUPS = 1_000;
 
 export type Telegram = ReturnType<typeof createTelegram>;
 
-/** Has a `webhook` in that mode, and shows drafts if the operator enabled them. */
 /** For calls whose errors leave the channel. */
 async function orFault<T>({ api }: Bot, what: string, run: () => Promise<T>): Promise<T> {
   try {
@@ -24,16 +32,16 @@ async function orFault<T>({ api }: Bot, what: string, run: () => Promise<T>): Pr
   }
 }
 
+/** Has a `webhook` in that mode, and shows drafts if the operator enabled them. */
 export function createTelegram(
   host: Pick<ChannelHost<TelegramOptions>, 'options' | 'state' | 'cursor' | 'outward' | 'clock' | 'log'>,
   recorded: Awaited<ReturnType<ChannelHost<TelegramOptions>['recorded']>> = [],
 ) {
   const { options, outward, clock, log } = host;
   const { mode, webhookUrl, webhookSecret } = options;
-  const bots = createBots(options, host);
+  const bots = createBots(options, host, recorded);
   const { main } = bots;
-  const delivered = createDeliveryCheck(bots, clock, recorded);
-  const senders = { bots, delivered, linkPreviews: options.linkPreviews, clock, log };
+  const senders = { bots, linkPreviews: options.linkPreviews, clock, log };
   const state = createState(clock);
   const presses = createPresses(log);
   const isWebhook = mode === 'webhook' && webhookUrl !== null && webhookSecret !== null;
@@ -43,7 +51,7 @@ export function createTelegram(
   let receiving: Promise<unknown> = Promise.resolve();
 
   const channel = {
-    ...createSending(senders),
+    ...createSending(senders, createFileSending()),
     ...createChanges(senders),
     name: 'telegram',
     voiceNotes: true as const,
@@ -56,9 +64,11 @@ export function createTelegram(
     },
     compose,
     status: state.status,
-    watermark: delivered.watermark,
-    wasDelivered: delivered.wasDelivered,
+    names: bots.names,
+    watermark: bots.watermark,
+    wasDelivered: createDeliveryCheck(bots, clock),
     fetch: ({ source }, ask) => fetchFile(bots, source, { ...ask, outward }),
+    isAdministrator: createAdministration(bots, clock),
 
     async start(receive, until) {
       onAbort(until, () => stopping.abort());
@@ -66,7 +76,7 @@ export function createTelegram(
         const isMain = bot === main;
         // The channel's status is the main bot's; the other bots' is only logged.
         const status = isMain ? state : createState(clock);
-        const intake = { host, bot, bots, receive, presses, delivered, state: status, signal };
+        const intake = { host, bot, bots, receive, presses, state: status, signal };
         return isMain && webhook !== null ? webhook.keep(intake) : poll(intake);
       });
       receiving = Promise.all(running);
@@ -78,14 +88,6 @@ export function createTelegram(
       await presses.idle();
       bots.close();
     },
-
-    // A persona's bot has the persona's name, which addresses the persona.
-    names: () => [main.name()].filter((name) => name !== ''),
-
-    isAdministrator: (chat, sender) =>
-      orFault(main, `Could not ask Telegram who manages the group ${chat}`, () =>
-        bots.isAdministrator(chat, sender),
-      ),
 
     announceCommands: (commands) =>
       orFault(main, 'Could not register the chat commands with Telegram', () =>
@@ -102,16 +104,40 @@ export function createTelegram(
   };
 }
 
+function createAdministration(bots: Bots, clock: Clock) {
+  /** Asks Telegram through the first of our bots that is in the group. */
+  async function administratorsOf(chat: Address): Promise<Set<Address>> {
+    const group = { chat_id: chatId(chat) };
+    for (const bot of bots.all) {
+      try {
+        const members = await bot.api.call((raw, ended) => raw.getChatAdministrators(group, ended));
+        return new Set(members.map((member) => String(member.user.id)));
+      } catch (error) {
+        if (bot === bots.all.at(-1) || !isNotThere(bot.api.failure(error))) throw error;
+      }
+    }
+    return new Set();
+  }
+  const administrators = createLookupCache(administratorsOf, { most: MOST_GROUPS, clock });
+
+  /** A sender posting as the group is its anonymous administrator. */
+  return async (chat: Address, sender: Address): Promise<boolean> =>
+    sender === chat ||
+    orFault(bots.main, `Could not ask Telegram who manages the group ${chat}`, () =>
+      isAdministrator(administrators, chat, (known) => known.has(sender)),
+    );
+}
+
 /** Rejects if the main bot's menu is refused. */
 async function announce(bots: Bots, commands: CommandDescription[], log: Log): Promise<void> {
   const list = commands.map(({ name, description }) => ({ command: name, description }));
-  for (const { api, personaId } of bots.all) {
+  for (const { api, personaId, fields } of bots.all) {
     try {
       await api.call((raw, ended) => raw.setMyCommands({ commands: list }, ended));
     } catch (error) {
       if (personaId === null) throw error;
-      const fields = { ...logFields(personaId), reason: api.failure(error).reason };
-      log.warn(fields, "could not register the chat commands for a persona's bot");
+      const { reason } = api.failure(error);
+      log.warn({ ...fields, reason }, "could not register the chat commands for a persona's bot");
     }
   }
 }
@@ -126,36 +152,35 @@ async function check(
     api.call((raw, ended) => raw.getMe(ended)),
     api.call((raw, ended) => raw.getWebhookInfo(ended)),
   ]);
-  const warnings: string[] = [];
-  if (servesGroups && !me.can_read_all_group_messages) {
-    warnings.push(
+  const waiting = hook.pending_update_count;
+  const where = hook.url && (URL.canParse(hook.url) ? new URL(hook.url).host : 'an address that is not one');
+  const warnings = [
+    servesGroups &&
+      !me.can_read_all_group_messages &&
       'privacy mode is on: in groups the bot sees only commands, replies to it and messages that name it, so personas do not know what was said in between. ' +
         'Turn it off with /setprivacy at @BotFather, then take the bot out of each group and add it again (or make it an administrator there)',
-    );
-  }
-  if (servesGroups && me.can_join_groups === false) {
-    warnings.push('the bot cannot be added to groups; /setjoingroups at @BotFather allows it');
-  }
-  if (hook.url && mode === 'polling') {
-    warnings.push(
-      `a webhook is set (at ${hostOf(hook.url)}); the gateway removes it when it starts, and keeps what waits`,
-    );
-  }
-  if (hook.url && mode === 'webhook' && hook.url !== webhookUrl) {
-    warnings.push(`another webhook is set (at ${hostOf(hook.url)}); the gateway replaces it when it starts`);
-  }
-  if (mode === 'webhook' && hook.url === webhookUrl && hook.last_error_message) {
-    warnings.push(`Telegram's last call of the webhook failed: ${hook.last_error_message}`);
-  }
-  if (hook.pending_update_count > 0) {
-    const waiting = hook.pending_update_count;
-    warnings.push(`${waiting} ${waiting === 1 ? 'update waits' : 'updates wait'} to be received`);
-  }
+    servesGroups &&
+      me.can_join_groups === false &&
+      'the bot cannot be added to groups; /setjoingroups at @BotFather allows it',
+    // Only its host: the rest of a webhook's address may be a secret.
+    where &&
+      mode === 'polling' &&
+      `a webhook is set (at ${where}); the gateway removes it when it starts, and keeps what waits`,
+    where &&
+      mode === 'webhook' &&
+      hook.url !== webhookUrl &&
+      `another webhook is set (at ${where}); the gateway replaces it when it starts`,
+    mode === 'webhook' &&
+      hook.url === webhookUrl &&
+      hook.last_error_message &&
+      `Telegram's last call of the webhook failed: ${hook.last_error_message}`,
+    waiting > 0 && `${waiting} ${waiting === 1 ? 'update waits' : 'updates wait'} to be received`,
+  ].filter((warning) => typeof warning === 'string' && warning !== '') as string[];
   const others = await Promise.all(personas.map((bot) => checkPersona(bot, servesGroups)));
-  const names = others.map(({ identity }) => identity).filter((name) => name !== null);
+  const names = others.flatMap(({ identity }) => identity ?? []);
   return {
     identity: [`@${me.username} (${me.first_name}, id ${me.id})`, ...names].join(', '),
-    warnings: [...warnings, ...others.flatMap((other) => other.warnings)],
+    warnings: [...warnings, ...others.flatMap((other) => other.warning ?? [])],
   };
 }
 
@@ -163,21 +188,15 @@ async function check(
 async function checkPersona(
   { api, personaId }: Bot,
   servesGroups: boolean,
-): Promise<{ identity: string | null; warnings: string[] }> {
+): Promise<{ identity?: string; warning?: string }> {
   try {
     const me = await api.call((raw, ended) => raw.getMe(ended));
-    const warnings =
-      servesGroups && me.can_join_groups === false
-        ? [`@${me.username}, the bot of ${personaId}, cannot be added to groups; /setjoingroups allows it`]
-        : [];
-    return { identity: `@${me.username} as ${personaId}`, warnings };
+    const identity = `@${me.username} as ${personaId}`;
+    if (!servesGroups || me.can_join_groups !== false) return { identity };
+    const warning = `@${me.username}, the bot of ${personaId}, cannot be added to groups; /setjoingroups allows it`;
+    return { identity, warning };
   } catch (error) {
     const { reason } = api.failure(error);
-    return { identity: null, warnings: [`the bot of the persona ${personaId} is not let in: ${reason}`] };
+    return { warning: `the bot of the persona ${personaId} is not let in: ${reason}` };
   }
-}
-
-/** The rest of a webhook's address may be a secret. */
-function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).host : 'an address that is not one';
 }

@@ -52,40 +52,41 @@ export interface BotCredentials {
 }
 
 export function failureOf(error: unknown, { token, setting }: BotCredentials): CallFailure {
-  const failure = { code: null, description: '', retryAfterMs: null, migratedTo: null, tooLarge: false };
+  const failure: CallFailure = {
+    ...{ reason: '', code: null, description: '', taken: 'no' },
+    ...{ retryAfterMs: null, migratedTo: null, tooLarge: false },
+  };
   if (error instanceof GrammyError) {
     const { error_code: code, description, parameters } = error;
     const { retry_after: seconds, migrate_to_chat_id: migratedTo } = parameters;
+    const reason = `Telegram answers ${code}: ${description}${hintFor(code, description, setting)}`;
     return {
-      reason: redacted(
-        `Telegram answers ${code}: ${description}${hintFor(code, description, setting)}`,
-        token,
-      ),
+      ...failure,
+      reason: redacted(reason, token),
       code,
       description,
-      taken: 'no',
       retryAfterMs: seconds === undefined ? null : Math.max(LEAST_WAIT_MS, seconds * 1000),
       migratedTo: migratedTo === undefined ? null : String(migratedTo),
       tooLarge: code === TOO_LARGE,
     };
   }
   if (error instanceof HeldBack) {
-    return { ...failure, reason: error.message, code: TOO_MANY, taken: 'no', retryAfterMs: error.ms };
+    return { ...failure, reason: error.message, code: TOO_MANY, retryAfterMs: error.ms };
   }
   const cause = error instanceof HttpError ? error.error : error;
-  if (cause instanceof TransportError) {
-    // An HTTP error is an answer, even from a proxy: then the request did not reach Telegram.
-    const answered = cause.status !== null && cause.status >= 400;
-    const words = cause.reached ? 'the connection to Telegram broke' : 'Telegram cannot be reached';
-    return {
-      ...failure,
-      reason: `${answered ? 'Telegram does not answer' : words}: ${cause.message}`,
-      taken: cause.reached && !answered ? 'unknown' : 'no',
-      tooLarge: cause.status === TOO_LARGE,
-    };
+  if (!(cause instanceof TransportError)) {
+    const words = cause instanceof Error ? cause.message : String(cause);
+    return { ...failure, reason: redacted(words, token), taken: 'unknown' };
   }
-  const words = cause instanceof Error ? cause.message : String(cause);
-  return { ...failure, reason: redacted(words, token), taken: 'unknown' };
+  // An HTTP error is an answer, even from a proxy: then the request did not reach Telegram.
+  const answered = cause.status !== null && cause.status >= 400;
+  const words = cause.reached ? 'the connection to Telegram broke' : 'Telegram cannot be reached';
+  return {
+    ...failure,
+    reason: `${answered ? 'Telegram does not answer' : words}: ${cause.message}`,
+    taken: cause.reached && !answered ? 'unknown' : 'no',
+    tooLarge: cause.status === TOO_LARGE,
+  };
 }
 
 function hintFor(code: number, description: string, setting: string): string {
@@ -108,7 +109,7 @@ export function sendResult(failure: CallFailure): SendResult {
   if (code !== null && code >= 400 && code < 500 && ![401, 404, TOO_MANY].includes(code)) {
     return { kind: 'refused', reason };
   }
-  return { kind: 'unreachable', reason, taken, ...(retryAfterMs === null ? {} : { retryAfterMs }) };
+  return { kind: 'unreachable', reason, taken, retryAfterMs: retryAfterMs ?? undefined };
 }
 
 type Test = (failure: CallFailure) => boolean;

@@ -1,99 +1,36 @@
-/** Files of messages: listing, fetching and sending them. */
-import { open } from 'node:fs/promises';
+/** Files of messages: fetching and sending them. */
+import { readFile, stat } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
-import type { Audio, PhotoSize } from 'grammy/types';
 import { InputFile } from 'grammy/web';
-import type { FetchResult, OutgoingFile } from '../../core/channel.js';
+import { LRUCache } from 'lru-cache';
+import type { FetchResult, OutgoingFile, Part, SendOptions } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
-import type { Attachment } from '../../core/message.js';
 import type { Outward } from '../../core/network.js';
 import { download } from '../kit/download.js';
+import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
 import type { BotApi } from './api.js';
-import type { Bots } from './bots.js';
-import { type CallFailure, isKindRefused, isUnwanted } from './failure.js';
+import type { Bot, Bots } from './bots.js';
+import { isKindRefused, isUnwanted } from './failure.js';
 import { MOST_CAPTION, type SendRequest } from './outbound.js';
-import { blockFilesIn } from './rich.js';
-import type { ShownContent } from './update.js';
+import { outcomeOf, type Sent, sendText } from './send.js';
 
-/** Telegram sends each file of an album as a message of its own; only rich and paid messages have several. */
-export function filesIn(content: ShownContent): Attachment[] {
-  const paid = [content.paid_media?.paid_media ?? []].flat() as ShownContent[];
-  return [content, ...blockFilesIn(content.rich_message), ...paid].flatMap(ownFile);
-}
-
-function ownFile(content: ShownContent): Attachment[] {
-  const { live_photo: live, voice, audio, document } = content;
-  // A live photo also comes with a photo, its first frame.
-  const photo = largest(content.photo ?? live?.photo);
-  if (photo) return fileOf('image', { mime_type: 'image/jpeg', ...photo });
-  if (voice) return fileOf('voice', voice);
-  const film = content.video_note ?? content.video ?? content.animation ?? live;
-  // An animation also comes with a document, the same file.
-  if (film) return fileOf('video', film);
-  if (audio) return fileOf('audio', { ...audio, file_name: audio.file_name ?? titleOf(audio) });
-  if (document) return fileOf(isPicture(document.mime_type) ? 'image' : 'document', document);
-  return [];
-}
-
-interface AnyFile {
-  file_id: string;
-  file_name?: string | undefined;
-  mime_type?: string;
-  file_size?: number;
-  duration?: number;
-}
-
-/** Empty without an id: the file cannot be fetched, and a label takes its place. */
-function fileOf(kind: Attachment['kind'], file: AnyFile): Attachment[] {
-  const { file_id: source, file_name: name, mime_type: mimeType, file_size: bytes, duration } = file;
-  if (!source) return [];
-  return [
-    {
-      kind,
-      source,
-      name: name || null,
-      mimeType: mimeType || null,
-      bytes: bytes ?? null,
-      seconds: duration ?? null,
-    },
-  ];
-}
-
-/** Telegram sorts them by size, smallest first. */
-function largest(sizes: PhotoSize[] = []): PhotoSize | undefined {
-  const area = ({ width, height }: PhotoSize) => (width ?? 0) * (height ?? 0);
-  return sizes
-    .filter((size) => size.file_id)
-    .toSorted((one, other) => area(one) - area(other))
-    .at(-1);
-}
-
-/** An SVG counts as a document: it is XML. */
-function isPicture(mimeType: string | undefined): boolean {
-  return mimeType !== undefined && /^image\/(?!svg)/i.test(mimeType);
-}
-
-export function titleOf(audio: Audio): string | undefined {
-  if (audio.performer && audio.title) return `${audio.performer} – ${audio.title}`;
-  return audio.title || audio.performer || audio.file_name;
-}
-
-// Fetches a file of a message: asks Telegram for its path, then downloads it. An operator's own Bot API
-// server run with `--local` has saved it to its disk, with no other way to get it.
-
-/** Permanently gone. */
+/** HTTP statuses of a file that is permanently gone. */
 const GONE = [404, 410];
 
-/** `source`: as in an attachment; only the bot that received it may fetch it. Never throws. */
+/**
+ * Asks Telegram for a file's path, then downloads it. `source`: as in an attachment; only the bot that received it
+ * may fetch it. Never throws.
+ */
 export async function fetchFile(
   bots: Bots,
   source: string,
   { maxBytes, signal, outward }: { maxBytes: number; signal: AbortSignal; outward: Outward },
 ): Promise<FetchResult> {
-  const { bot, fileId } = readSource(source);
-  const api = bots.withId(bot)?.api;
-  if (api === undefined)
+  const [, id, fileId = source] = /^(\d{1,15}):(.*)$/s.exec(source) ?? [];
+  const api = bots.withId(id === undefined ? null : Number(id))?.api;
+  if (api === undefined) {
     return { kind: 'gone', reason: 'the bot that received it is not configured any more' };
+  }
   let path: unknown;
   let size: unknown;
   try {
@@ -115,15 +52,10 @@ export async function fetchFile(
   }
 
   const address = api.fileAddress(path);
+  const trusted = [new URL(address).origin];
+  const server = "Telegram's file server";
   const loaded = await api.call(
-    (_raw, ended) =>
-      download(address, {
-        server: "Telegram's file server",
-        maxBytes,
-        signal: ended,
-        trusted: [new URL(address).origin],
-        outward,
-      }),
+    (_raw, ended) => download(address, { server, maxBytes, signal: ended, trusted, outward }),
     { signal, bytes: maxBytes },
   );
   if (loaded.kind === 'refused') {
@@ -135,26 +67,16 @@ export async function fetchFile(
   return loaded;
 }
 
-/** The bot (null: the main one), and the file's id for that bot. */
-function readSource(source: string): { bot: number | null; fileId: string } {
-  const [, bot, fileId] = /^(\d{1,15}):(.*)$/s.exec(source) ?? [];
-  return bot === undefined || fileId === undefined
-    ? { bot: null, fileId: source }
-    : { bot: Number(bot), fileId };
-}
-
-/** The server may run on another machine or as another user; the operator has to fix that. */
+/**
+ * An operator's own Bot API server run with `--local` has saved it to its disk, with no other way to get it. It may
+ * run on another machine or as another user; the operator has to fix that.
+ */
 async function readLocal(path: string, maxBytes: number): Promise<FetchResult> {
   try {
-    const file = await open(path);
-    try {
-      const { size } = await file.stat();
-      if (size > maxBytes) return { kind: 'too large' };
-      const bytes = await file.readFile();
-      return bytes.length > maxBytes ? { kind: 'too large' } : { kind: 'fetched', bytes };
-    } finally {
-      await file.close();
-    }
+    const { size } = await stat(path);
+    if (size > maxBytes) return { kind: 'too large' };
+    const bytes = await readFile(path);
+    return bytes.length > maxBytes ? { kind: 'too large' } : { kind: 'fetched', bytes };
   } catch (error) {
     const where = `the Bot API server has put the file on its own disk, at ${path}`;
     const what = 'that folder must be readable for the gateway under the same path';
@@ -162,28 +84,51 @@ async function readLocal(path: string, maxBytes: number): Promise<FetchResult> {
   }
 }
 
-// Sends a file in its own kind where Telegram accepts that (voice note, photo), else as a document.
-
+/** For how many messages it is remembered that their text went out before their file. */
+const MOST_SAID = 1_000;
+/** Telegram's upload limit for bots. */
+const UPLOADS = { bytes: 50_000_000, platform: 'Telegram' };
 const MOST_PHOTO_BYTES = 10_000_000;
 
-/** By its first bytes, whatever its name. An animated WebP would lose its motion. */
-function isPhoto(bytes: Buffer): boolean {
-  const head = bytes.toString('latin1', 0, 16);
-  const isWebp = head.startsWith('RIFF') && head.startsWith('WEBP', 8);
-  const isAnimated = head.startsWith('VP8X', 12) && ((bytes[20] ?? 0) & 0x02) !== 0;
-  const isPicture =
-    head.startsWith('\xff\xd8\xff') || head.startsWith('\x89PNG\r\n') || (isWebp && !isAnimated);
-  return isPicture && bytes.length <= MOST_PHOTO_BYTES;
+/** The text becomes the file's caption. If too long for that, it goes first, as a message of its own. */
+export function createFileSending() {
+  const wordsSaid = new LRUCache<string, true>({ max: MOST_SAID });
+
+  return async (
+    bot: Bot,
+    request: SendRequest,
+    { file }: Part,
+    { key, signal }: SendOptions,
+  ): Promise<Sent> => {
+    if (file === undefined) return sendText(bot, request, signal);
+    const read = await readOutgoing(file, UPLOADS, signal);
+    if (read.kind !== 'read') return { result: read };
+    let below = request;
+    if (request.text.length > MOST_CAPTION) {
+      if (!wordsSaid.has(key)) {
+        const said = await sendText(bot, request, signal);
+        if (said.result.kind !== 'sent') return said;
+        // If the file fails now, a retry sends only the file; after a crash it sends both.
+        wordsSaid.set(key, true);
+      }
+      const { entities: _e, reply_markup: _m, reply_parameters: _r, ...where } = request;
+      below = { ...where, text: '' };
+    }
+    if (read.bytes.length === 0) {
+      return sendText(bot, { ...below, text: withEmptyNote(below.text, file) }, signal);
+    }
+    return outcomeOf(bot, await sendFile(bot.api, below, file, read.bytes, signal));
+  };
 }
 
-/** The request's text becomes the caption. Never rejects. */
-export async function sendFile(
+/** In its own kind where Telegram accepts that (voice note, photo), else as a document. Never rejects. */
+async function sendFile(
   api: BotApi,
   request: SendRequest,
   file: OutgoingFile,
   bytes: Buffer,
   signal: AbortSignal,
-): Promise<{ answer: { message_id?: unknown } } | { failure: CallFailure }> {
+) {
   const limits = { signal, bytes: bytes.length, mostText: MOST_CAPTION };
   // Each upload needs its own.
   const input = (name = formName(file.name)) => new InputFile(bytes, name);
@@ -213,10 +158,20 @@ export async function sendFile(
   );
 }
 
+/** By its first bytes, whatever its name. An animated WebP would lose its motion. */
+function isPhoto(bytes: Buffer): boolean {
+  const head = bytes.toString('latin1', 0, 16);
+  const isWebp = head.startsWith('RIFF') && head.startsWith('WEBP', 8);
+  const isAnimated = head.startsWith('VP8X', 12) && ((bytes[20] ?? 0) & 0x02) !== 0;
+  const isPicture =
+    head.startsWith('\xff\xd8\xff') || head.startsWith('\x89PNG\r\n') || (isWebp && !isAnimated);
+  return isPicture && bytes.length <= MOST_PHOTO_BYTES;
+}
+
 /** The payload without the file: the text is its caption, for which Telegram shows no link previews. */
 function captionRequest({ text, entities, link_preview_options: _, ...rest }: SendRequest) {
   if (text.trim() === '') return rest;
-  return { ...rest, caption: text, ...(entities === undefined ? {} : { caption_entities: entities }) };
+  return { ...rest, caption: text, ...(entities && { caption_entities: entities }) };
 }
 
 /** A file's name for a form: Telegram decodes percent signs there, and cuts at semicolons. */

@@ -1,20 +1,23 @@
 /** Telegram's updates as events, for step 1 of the route. Pure and total: unknown ones become nothing. */
-import { createHash } from 'node:crypto';
-import type {
-  CallbackQuery,
-  Message,
-  MessageGenerationStopped,
-  MessageReactionUpdated,
-  ReactionType,
-} from 'grammy/types';
-import { LRUCache } from 'lru-cache';
-import type { InboundChoice, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
-import { boundedEvent } from '../kit/incoming.js';
-import { idOf, isShared, messageIdOf, type OurBot, pressIdOf, type Receiver } from './bots.js';
-import { foreignWriterOf, labelOf, nameOf, originName, saidIn, senderOf, wordsOf } from './content.js';
-import { type ForwardOrigin, readUpdate, type ShownContent } from './update.js';
+import type { Message, Update } from 'grammy/types';
+import type { InboundEdit, InboundEvent, InboundMessage } from '../../core/message.js';
+import { boundedEvent, mentioning } from '../kit/incoming.js';
+import { idOf, isShared, messageIdOf, type OurBot } from './bots.js';
+import { filesIn, labelOf, wordsOf } from './content.js';
+import { copyKeyOf } from './copies.js';
+import { choiceOf, moveOf, reactionOf, stopOf } from './events.js';
+import { answeredIn, replyTo } from './reply.js';
+import {
+  addressOf,
+  foreignWriterOf,
+  isPrivate,
+  readUpdate,
+  type ShownContent,
+  senderOf,
+  threadOf,
+} from './update.js';
 
-/** Telegram reports a move in the old chat and the new one; within one batch it becomes one event. */
+/** `bot`: the one that got the updates; `ours`: all bots that they may mention. */
 export function inbound(
   updates: readonly unknown[],
   bot: OurBot,
@@ -22,53 +25,55 @@ export function inbound(
 ): InboundEvent[] {
   const moves = new Set<string>();
   return updates.flatMap((update) => {
-    const event = eventOf(update, { bot, ours });
-    if (event === null || (event.kind === 'moved' && moves.has(event.from))) return [];
-    if (event.kind === 'moved') moves.add(event.from);
+    const event = eventOf(readUpdate(update), bot, ours);
+    if (event === null) return [];
+    if (event.kind === 'moved') {
+      // Telegram reports a move in the old chat and in the new one.
+      if (moves.has(event.from)) return [];
+      moves.add(event.from);
+    }
     return boundedEvent(event);
   });
 }
 
-function eventOf(update: unknown, receiver: Receiver): InboundEvent | null {
-  const read = readUpdate(update);
-  if (read.message) return moveOf(read.message) ?? messageOf(read.message, receiver);
-  if (read.edited_message) return editOf(read.edited_message, receiver);
-  if (read.message_reaction) return reactionOf(read.message_reaction, receiver);
-  if (read.callback_query) return choiceOf(read.callback_query, receiver);
-  const { stopped_message_generation: stopped, update_id: id } = read;
-  return stopped && id !== undefined ? stopOf(stopped, id, receiver) : null;
+function eventOf(update: Partial<Update>, bot: OurBot, ours: readonly OurBot[]): InboundEvent | null {
+  const { message, edited_message: edited, message_reaction: reaction, callback_query: press } = update;
+  if (message?.migrate_to_chat_id !== undefined || message?.migrate_from_chat_id !== undefined) {
+    return moveOf(message);
+  }
+  if (message) return messageOf(message, bot, ours);
+  if (edited) return editOf(edited, bot, ours);
+  if (reaction) return reactionOf(reaction, bot, ours);
+  if (press) return choiceOf(press, bot);
+  const { stopped_message_generation: stopped, update_id: id } = update;
+  return stopped && id !== undefined ? stopOf(stopped, id, bot) : null;
 }
 
-function moveOf({ chat, migrate_to_chat_id: to, migrate_from_chat_id: from }: Message): InboundEvent | null {
-  if (to !== undefined) return { kind: 'moved', from: String(chat.id), to: String(to) };
-  return from === undefined ? null : { kind: 'moved', from: String(from), to: String(chat.id) };
-}
-
-function messageOf(message: Message, receiver: Receiver): InboundMessage | null {
+function messageOf(message: Message, bot: OurBot, ours: readonly OurBot[]): InboundMessage | null {
   const { chat } = message;
-  const direct = isPrivate(chat);
-  const sender = senderOf(message, chat, receiver);
-  const said = saidIn(message, answeredIn(message), { ...receiver, direct });
+  const sender = senderOf(message, chat, ours);
+  const said = saidIn(message, bot, ours);
   if (sender === null || said === null || chat.type === 'channel') return null;
-  const hasCopies = !direct && receiver.ours.length > 1 && !isShared(chat.id);
+  const direct = isPrivate(chat);
+  const hasCopies = !direct && ours.length > 1 && !isShared(chat.id);
   return {
     kind: 'message',
     chat: { ...addressOf(chat), title: direct ? sender.name : chat.title || String(chat.id) },
     threadId: threadOf(message),
-    platformMessageId: idOf(message.message_id, chat, receiver.bot),
+    platformMessageId: idOf(message.message_id, chat, bot),
     sender,
     ...said,
     sentAt: (message.date ?? 0) * 1000,
-    ...(hasCopies ? { dedupeKey: copyKeyOf(message, said.text, sender.address) } : {}),
-    replyTo: replyTo(message, receiver),
-    ...(message.media_group_id ? { album: message.media_group_id } : {}),
+    dedupeKey: hasCopies ? copyKeyOf(message, said.text, sender.address) : undefined,
+    replyTo: isReply(message) ? replyTo(message, bot, ours) : null,
+    album: message.media_group_id || undefined,
   };
 }
 
-function editOf(message: Message, receiver: Receiver): InboundEvent | null {
+function editOf(message: Message, bot: OurBot, ours: readonly OurBot[]): InboundEdit | null {
   const { chat } = message;
-  const sender = senderOf(message, chat, receiver);
-  const said = saidIn(message, answeredIn(message), { ...receiver, direct: isPrivate(chat) });
+  const sender = senderOf(message, chat, ours);
+  const said = saidIn(message, bot, ours);
   if (said === null || sender === null || chat.type === 'channel') return null;
   // A live location updates every few seconds for hours: a question about it was asked at its start.
   if (message.location !== undefined) return null;
@@ -77,197 +82,134 @@ function editOf(message: Message, receiver: Receiver): InboundEvent | null {
     kind: 'edit',
     chat: addressOf(chat),
     sender: { address: sender.address },
-    platformMessageId: idOf(message.message_id, chat, receiver.bot),
+    platformMessageId: idOf(message.message_id, chat, bot),
     ...words,
     editedAt: (message.edit_date ?? message.date ?? 0) * 1000,
   };
 }
 
-/** An update lists all emoji that somebody has put on a message: this takes the newest. */
-function reactionOf(reaction: MessageReactionUpdated, receiver: Receiver): InboundEvent | null {
-  const { chat, message_id: number, date = 0, old_reaction: old = [], new_reaction: now = [] } = reaction;
-  const speaker = { from: reaction.user, sender_chat: reaction.actor_chat } as ShownContent;
-  const sender = senderOf(speaker, chat, receiver);
-  const before = old.map(emojiOf);
-  const emoji = now.map(emojiOf).findLast((each) => !before.includes(each));
-  if (sender === null || emoji === undefined || chat.type === 'channel') return null;
-  // Where all bots share a message's number, the update does not tell which of them sent it.
-  const all = isShared(chat.id) ? receiver.ours.map((bot) => messageIdOf(bot, number)) : [];
+function isReply({ reply_to_message: here, external_reply: elsewhere }: Message): boolean {
+  return here !== undefined || elsewhere !== undefined;
+}
+
+type Said = Pick<
+  InboundMessage,
+  'text' | 'attachments' | 'mentions' | 'mentionsBot' | 'addresses' | 'forwardedFrom'
+>;
+
+/**
+ * Words and files, those of the answered message included. Other content gets a label: always in a direct
+ * chat, since an answer is expected; in a group if worth hearing. null: nothing.
+ */
+function saidIn(message: Message, bot: OurBot, ours: readonly OurBot[]): Said | null {
+  const direct = isPrivate(message.chat);
+  const own = message.text ? [] : filesIn(message);
+  const words = message.text || wordsOf(message) || (own.length > 0 ? '' : labelOf(message, direct));
+  if (words === null) return null;
+  const others = isReply(message) ? filesIn(answeredIn(message)) : [];
+  // Only the bot that received a file may fetch it.
+  const attachments = [...own, ...others.map((file) => ({ ...file, ofReply: true as const }))].map(
+    (file) => ({ ...file, source: messageIdOf(bot, file.source) }),
+  );
   return {
-    kind: 'reaction',
-    chat: addressOf(chat),
-    sender: { address: sender.address, name: sender.name },
-    platformMessageIds: [...new Set([idOf(number, chat, receiver.bot), ...all])],
-    sign: emoji,
-    sentAt: date * 1000,
+    ...spoken(words, message, bot, ours),
+    attachments: attachments.length === 0 ? undefined : attachments,
   };
 }
 
-/** A custom emoji is only a number, a paid one is a star. */
-function emojiOf(reaction: ReactionType): string {
-  return (reaction.type === 'emoji' && reaction.emoji) || (reaction.type === 'paid' ? '⭐' : 'an emoji');
-}
-
-function choiceOf(press: CallbackQuery, { bot }: Receiver): InboundChoice | null {
-  const { from, message, data } = press;
-  if (message === undefined || data === undefined || from.is_bot) return null;
-  return {
-    kind: 'choice',
-    chat: addressOf(message.chat),
-    threadId: threadOf(message as Message),
-    sender: { address: String(from.id), name: nameOf(from), administrator: false },
-    platformMessageId: pressIdOf(bot, press),
-    value: data,
-    sentAt: 0,
-  };
-}
-
-/** The button below a draft means the command /stop. Only private chats have drafts. */
-function stopOf(
-  stopped: MessageGenerationStopped,
-  updateId: number,
-  { bot }: Receiver,
-): InboundMessage | null {
-  const { chat, message_thread_id: thread } = stopped;
-  if (!isPrivate(chat)) return null;
-  const address = String(chat.id);
-  const name = nameOf(chat);
-  return {
-    kind: 'message',
-    chat: { address, kind: 'direct', title: name },
-    threadId: thread === undefined ? null : String(thread),
-    platformMessageId: messageIdOf(bot, `stop-${updateId}`),
-    sender: { address, name, administrator: false },
-    text: '/stop',
-    sentAt: 0,
-    mentionsBot: false,
-    replyTo: null,
-  };
-}
-
-/** A reply outside of topics has a thread id, too, but is in no thread; the general topic has none. */
-function threadOf(message: Message): string | null {
-  const { is_topic_message: isInTopic, message_thread_id: thread } = message;
-  return isInTopic && thread !== undefined ? String(thread) : null;
-}
-
-function addressOf(chat: Message['chat']): { address: string; kind: 'direct' | 'group' } {
-  return { address: String(chat.id), kind: isPrivate(chat) ? 'direct' : 'group' };
-}
-
-/** A person's id is positive, a group's is not. */
-function isPrivate({ id, type }: Message['chat']): boolean {
-  return ['group', 'supergroup', 'channel'].includes(type) ? false : type === 'private' || id > 0;
-}
-
-// The message that a reply answers, as far as Telegram included it.
-
-function replyTo(message: Message, receiver: Receiver): ReplyTo | null {
-  return replyHere(message, receiver) ?? replyElsewhere(message, receiver);
-}
-
-function answeredIn(message: Message): ShownContent {
-  return repliedIn(message) ?? (message.external_reply as ShownContent | undefined) ?? {};
-}
-
-/** In a topic, every message claims to reply to the service message that opened it: ignored. */
-function repliedIn(message: Message): Message | undefined {
-  const replied: Message | undefined = message.reply_to_message;
-  if (replied?.forum_topic_created !== undefined) return undefined;
-  if (message.is_topic_message && replied?.message_id === message.message_thread_id) return undefined;
-  return replied;
-}
-
-function replyHere(message: Message, receiver: Receiver): ReplyTo | null {
-  const { chat, quote } = message;
-  const replied = repliedIn(message);
-  if (replied === undefined) return null;
-  const sender = senderOf(replied, chat, receiver);
-  const writer = foreignWriterOf(replied);
-  // A quote chosen by Telegram says less than the whole message.
-  const chosen = quote?.is_manual ? quote.text : '';
-  return {
-    senderName: sender?.name ?? (replied.from ? nameOf(replied.from) : ''),
-    text: chosen || lineOf(message) || wordsOf(replied) || labelOf(replied) || quote?.text || '',
-    ...(writer === undefined ? {} : { forwardedFrom: writer }),
-    ...sentBy(replied.from?.id, replied.message_id, chat, receiver),
-  };
-}
-
-/** A reply may answer a single line of a checklist or poll. */
-function lineOf(message: Message): string | undefined {
-  const { checklist, poll } = (message.reply_to_message ?? {}) as ShownContent;
-  const { reply_to_checklist_task_id: task, reply_to_poll_option_id: option } = message;
-  const line =
-    checklist?.tasks?.find(({ id }) => id !== undefined && id === task) ??
-    poll?.options?.find(({ persistent_id: id }) => id !== undefined && id === option);
-  return line?.text;
-}
-
-/** A reply to another chat or another topic: only the quoted words are known. */
-function replyElsewhere(message: Message, receiver: Receiver): ReplyTo | null {
-  const { chat, external_reply: replied, quote } = message;
-  if (replied === undefined) return null;
-  const { chat: there, message_id: number } = replied;
-  const origin: ForwardOrigin = replied.origin ?? {};
-  const said = {
-    senderName: originName(origin),
-    text: quote?.text || labelOf(replied as ShownContent) || '',
-  };
-  if (there?.id === chat.id && number !== undefined) {
-    return { ...said, ...sentBy(origin.sender_user?.id, number, chat, receiver) };
+/** The words and the bots they address. Words that somebody else wrote address none of us. */
+function spoken(words: string, message: Message, bot: OurBot, ours: readonly OurBot[]): Said {
+  const direct = isPrivate(message.chat);
+  // A message to a persona's own bot in a direct chat is for that persona.
+  const own = direct && bot.personaId ? [bot] : [];
+  const forwardedFrom = foreignWriterOf(message);
+  if (forwardedFrom !== undefined) {
+    return { text: words, mentionsBot: false, addresses: personasOf(own), forwardedFrom };
   }
-  // Even if one of our bots said it: a reply from elsewhere does not address it here.
+  const { text, bots, called } = mentionsIn(words, message, ours);
+  const mentioned = [...own, ...bots];
+  // Where personas have bots, addressing the main one excludes them, even if the words name them.
+  const isForMain = !direct && ours.length > 1 && called.some(({ personaId }) => !personaId);
   return {
-    ...said,
-    platformMessageId: `${there?.id ?? 'elsewhere'}/${number ?? ''}`,
-    elsewhere: true,
-    ours: false,
+    text,
+    ...mentioning(namesIn(words, message)),
+    mentionsBot: mentioned.length > 0,
+    addresses: personasOf(mentioned) ?? (isForMain ? [] : undefined),
   };
 }
 
-/** Our messages are stored under the id that the sending bot gave them. */
-function sentBy(
-  from: number | undefined,
-  number: number,
-  chat: Message['chat'],
-  { bot, ours }: Receiver,
-): Pick<ReplyTo, 'platformMessageId' | 'ours' | 'personaId'> {
-  const author = ours.find(({ id }) => id === from);
-  if (author === undefined) return { platformMessageId: idOf(number, chat, bot), ours: false };
-  const platformMessageId = isShared(chat.id) ? messageIdOf(author, number) : idOf(number, chat, bot);
-  const { personaId } = author;
-  return { platformMessageId, ours: true, ...(personaId === undefined ? {} : { personaId }) };
+function personasOf(bots: OurBot[]): string[] | undefined {
+  const personas = new Set(bots.flatMap(({ personaId }) => personaId ?? []));
+  return personas.size === 0 ? undefined : [...personas];
 }
 
-// In a basic group each of our bots gets its own copy of a message, under its own id.
-
-/** Copies of a message arrive within seconds. */
-const MOST_COPIED = 1_000;
-
-/** Equal for all copies of a message, and for messages that differ only in their numbers. */
-function copyKeyOf(message: Message, words: string, sender: string): string {
-  const { chat, date, reply_to_message: replied, quote } = message;
-  const { photo = [], voice, video, video_note, animation, audio, document, live_photo } = message;
-  // A file's id differs by bot; this one does not.
-  const files = [...photo, voice, video, video_note, animation, audio, document, live_photo]
-    .map((file) => file?.file_unique_id)
-    .filter((id) => id !== undefined);
-  const reply = replied && [replied.from?.id, replied.date, replied.text ?? replied.caption];
-  const said = [words, files, quote?.text];
-  return createHash('sha256')
-    .update(JSON.stringify([chat.id, sender, date, said, reply ?? null]))
-    .digest('base64url');
+function entitiesOf({ text, entities, caption_entities }: ShownContent) {
+  return (text ? entities : caption_entities) ?? [];
 }
 
-/** Numbers equal messages of the same second in order of arrival. A repeated one keeps its number. */
-export function numberCopies(): (message: InboundMessage, key: string) => InboundMessage {
-  const idsByKey = new LRUCache<string, string[]>({ max: MOST_COPIED });
-  return (message, key) => {
-    const { platformMessageId } = message;
-    const ids = idsByKey.get(key) ?? [];
-    if (!ids.includes(platformMessageId)) ids.push(platformMessageId);
-    idsByKey.set(key, ids);
-    return { ...message, dedupeKey: `${key}-${ids.indexOf(platformMessageId)}` };
-  };
+/** Mentions by name, for accounts without a handle. */
+function namesIn(words: string, message: ShownContent): string[] {
+  return entitiesOf(message).flatMap(({ type, offset, length }) =>
+    type === 'text_mention' ? [words.slice(offset, offset + length)] : [],
+  );
+}
+
+/** `/cmd@SomeBot` at the start of a message: the command, and the handle. */
+const OPENING_COMMAND = /^(\/\w{1,64})(@\w+)(?=\s|$)/;
+
+/**
+ * Our bots mentioned, in order (by username, by mention, after a command); which of these are addressed, at
+ * the start or the end; and the words without our names on commands (`/cmd@OurBot` becomes `/cmd`; another
+ * bot's stays).
+ */
+function mentionsIn(words: string, message: ShownContent, ours: readonly OurBot[]) {
+  let text = words;
+  const found = new Map<OurBot, number>();
+  const mention = (bot: OurBot, at: number) => found.set(bot, Math.min(at, found.get(bot) ?? at));
+  // Telegram marks mentions and commands, but a bridge or an older server may not; the words are equivalent.
+  const lower = words.toLowerCase();
+  for (const bot of ours) {
+    const at = positionOf(lower, handleOf(bot));
+    if (at >= 0) mention(bot, at);
+  }
+  // Backwards, so that the offsets before a shortened command stay valid.
+  for (const entity of entitiesOf(message).toSorted((one, other) => other.offset - one.offset)) {
+    const { type, offset, length } = entity;
+    const end = offset + length;
+    const said = words.slice(offset, end).toLowerCase();
+    for (const bot of ours) {
+      if (type === 'text_mention' && entity.user?.id === bot.id) mention(bot, offset);
+      const handle = handleOf(bot);
+      if (type !== 'bot_command' || handle === '' || !said.endsWith(handle)) continue;
+      mention(bot, offset);
+      text = text.slice(0, end - handle.length) + text.slice(end);
+    }
+  }
+  const [opening, command = '', handle = ''] = OPENING_COMMAND.exec(text) ?? [''];
+  const commanded = ours.find((bot) => handle !== '' && handleOf(bot) === handle.toLowerCase());
+  if (commanded !== undefined) {
+    mention(commanded, 0);
+    text = command + text.slice(opening.length);
+  }
+  const inOrder = [...found].toSorted(([, one], [, other]) => one - other);
+  const called = inOrder.filter(([, at]) => isFirstOrLast(words, at));
+  return { text, bots: inOrder.map(([bot]) => bot), called: called.map(([bot]) => bot) };
+}
+
+/** After at most a greeting, or with nothing after it. */
+function isFirstOrLast(words: string, at: number): boolean {
+  return /^\s*(?:\S+\s+){0,2}$/u.test(words.slice(0, at)) || /^\S+\s*$/u.test(words.slice(at));
+}
+
+function handleOf({ username }: OurBot): string {
+  return username === '' ? '' : `@${username.toLowerCase()}`;
+}
+
+/** Position of the name as a word of its own; -1 if absent. */
+function positionOf(text: string, name: string): number {
+  if (name === '') return -1;
+  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
+    if (!/[\w@/]/.test(text[at - 1] ?? ' ') && !/\w/.test(text[at + name.length] ?? ' ')) return at;
+  }
+  return -1;
 }

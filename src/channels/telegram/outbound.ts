@@ -1,8 +1,7 @@
 /** Splits a reply into parts, and builds the request for each. Pure. */
 import type { Choice, Mark, Part, Recipient } from '../../core/channel.js';
 import { buttonLabel } from '../kit/outgoing.js';
-import { cut } from '../markdown/cut.js';
-import { parse } from '../markdown/parse.js';
+import { composed } from '../markdown/compose.js';
 
 /** The app cuts longer labels without showing it. */
 const MOST_LABEL = 60;
@@ -57,25 +56,24 @@ export interface SendRequest {
 /** Leaves room for `spare` characters and a mark before each part. */
 export function compose(markdown: string, spare = 0): Part[] {
   const maxMarks = spare > 0 ? MAX_ENTITIES - 1 : MAX_ENTITIES;
-  return cut(parse(markdown, { tableWidth: TABLE_WIDTH }), { limit: MAX_TEXT - spare, maxMarks });
+  return composed(markdown, TABLE_WIDTH, { limit: MAX_TEXT - spare, maxMarks });
 }
 
 /** `linkPreviews`: whether Telegram's servers may fetch the links in it. */
 export function sendRequest(
   to: Recipient,
   part: Part,
-  { replyTo = null, linkPreviews }: { replyTo?: string | null; linkPreviews: boolean },
+  linkPreviews: boolean,
+  replyTo: number | null = null,
 ): SendRequest {
-  const entities = entitiesOf(part.marks);
   const request: SendRequest = { chat_id: chatId(to.address), text: part.text };
   if (!linkPreviews) request.link_preview_options = { is_disabled: true };
-  if (entities.length > 0) request.entities = entities;
+  if (part.marks.length > 0) request.entities = entitiesOf(part.marks);
   if (part.choices !== undefined) request.reply_markup = keyboardOf(part.choices);
   const thread = topicOf(to);
   if (thread !== null) request.message_thread_id = thread;
-  const answered = numeric(replyTo);
-  if (answered !== null) {
-    request.reply_parameters = { message_id: answered, allow_sending_without_reply: true };
+  if (replyTo !== null) {
+    request.reply_parameters = { message_id: replyTo, allow_sending_without_reply: true };
   }
   return request;
 }
@@ -102,23 +100,19 @@ const TYPES = {
   quote: 'blockquote',
 } as const;
 
-function entitiesOf(marks: Mark[]): Entity[] {
-  const entities: Entity[] = [];
+function entitiesOf(marks: readonly Mark[]): Entity[] {
   let quoteEnd = 0;
-  for (const mark of marks) {
-    // Telegram's quotes do not nest: the outermost includes them all.
-    if (mark.kind === 'quote') {
-      if (mark.offset < quoteEnd) continue;
-      quoteEnd = mark.offset + mark.length;
+  return marks.flatMap((mark): Entity[] => {
+    const { offset, length } = mark;
+    if (mark.kind === 'link') return [{ type: 'text_link', offset, length, url: mark.url }];
+    if (mark.kind === 'pre') {
+      return [{ type: 'pre', offset, length, ...(mark.language && { language: mark.language }) }];
     }
-    entities.push(entityOf(mark));
-  }
-  return entities;
-}
-
-function entityOf(mark: Mark): Entity {
-  const { offset, length } = mark;
-  if (mark.kind === 'link') return { type: 'text_link', offset, length, url: mark.url };
-  if (mark.kind !== 'pre') return { type: TYPES[mark.kind], offset, length };
-  return { type: 'pre', offset, length, ...(mark.language === '' ? {} : { language: mark.language }) };
+    if (mark.kind === 'quote') {
+      // Telegram's quotes do not nest: the outermost includes them all.
+      if (offset < quoteEnd) return [];
+      quoteEnd = offset + length;
+    }
+    return [{ type: TYPES[mark.kind], offset, length }];
+  });
 }

@@ -1,8 +1,9 @@
 /**
- * Updates in the library's types. Servers and strangers may send anything: a field of the wrong JSON type is
- * absent, as is an object without its essential fields. Fields that the types call required may be missing.
+ * Updates in the library's types, and who sent them where. Servers and strangers may send anything: a field of
+ * the wrong JSON type is absent, as is an object without its essential fields, or a field that types require.
  */
 import type { Chat, Message, Update, User, Voice } from 'grammy/types';
+import type { InboundMessage } from '../../core/message.js';
 import { text } from '../kit/incoming.js';
 
 /** Update kinds to request from Telegram. */
@@ -17,41 +18,35 @@ export const ALLOWED_UPDATES = [
 /** The content of a message: the message itself, the answered one, or one of another chat. */
 export type ShownContent = Partial<Message>;
 
-/** The origin of a forward: one of these, by its kind. */
-export interface ForwardOrigin {
-  sender_user?: User;
-  sender_user_name?: string;
-  sender_chat?: Chat;
-  chat?: Chat;
-}
+const names = (list: string) => list.trim().split(/\s+/);
 
-const names = (list: string) => new Set(list.trim().split(/\s+/));
-
-const TEXTS = names(`
-  address author_signature base_name caption data emoji file_id file_name file_unique_id first_name last_name
+const TEXTS = new Set(
+  names(`address author_signature base_name caption data emoji file_id file_name file_unique_id first_name last_name
   media_group_id mime_type performer persistent_id phone_number prize_description question reply_to_poll_option_id
-  sender_user_name text title type username`);
-const NUMBERS = names(`
-  completion_date date duration edit_date file_size height length live_period message_id message_thread_id
+  sender_user_name text title type username`),
+);
+const NUMBERS = new Set(
+  names(`completion_date date duration edit_date file_size height length live_period message_id message_thread_id
   migrate_from_chat_id migrate_to_chat_id number offset reply_to_checklist_task_id star_count update_id value width
-  winner_count`);
-const FLAGS = names('is_automatic_forward is_bot is_manual is_topic_message');
-const LISTS = names(`
-  caption_entities entities marked_as_done_task_ids marked_as_not_done_task_ids new_reaction old_reaction options
-  paid_media photo tasks`);
-const OBJECTS = names(`
-  animation audio callback_query chat checklist checklist_message checklist_tasks_added checklist_tasks_done contact dice
-  document edited_message external_reply forward_origin from game gift giveaway giveaway_winners invoice live_photo
-  location message message_reaction origin paid_media poll quote reply_to_message rich_message sender_chat sender_user
-  sticker stopped_message_generation story unique_gift user actor_chat venue via_bot video video_note voice voice_note`);
+  winner_count`),
+);
+const FLAGS = new Set(['is_automatic_forward', 'is_bot', 'is_manual', 'is_topic_message']);
+const LISTS = new Set(
+  names(`caption_entities entities marked_as_done_task_ids marked_as_not_done_task_ids new_reaction old_reaction
+  options paid_media photo tasks`),
+);
+const OBJECTS = new Set(
+  names(`animation audio callback_query chat checklist checklist_message checklist_tasks_added checklist_tasks_done
+  contact dice document edited_message external_reply forward_origin from game gift giveaway giveaway_winners invoice
+  live_photo location message message_reaction origin paid_media poll quote reply_to_message rich_message sender_chat
+  sender_user sticker stopped_message_generation story unique_gift user actor_chat venue via_bot video video_note voice
+  voice_note`),
+);
 
 /** An object without these is useless. */
 const ESSENTIAL: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(
-    ['actor_chat', 'chat', 'from', 'sender_chat', 'sender_user', 'user', 'via_bot'].map((name) => [
-      name,
-      ['id'],
-    ]),
+    names('actor_chat chat from sender_chat sender_user user via_bot').map((name) => [name, ['id']]),
   ),
   callback_query: ['id', 'from'],
   caption_entities: ['type', 'offset', 'length'],
@@ -83,30 +78,76 @@ function object(kind: string, value: unknown, depth: number): Record<string, unk
     return undefined;
   const found: Record<string, unknown> = {};
   for (const [name, given] of Object.entries(value)) {
-    const read = name === 'id' ? idOf(kind, given) : field(name, given, depth);
+    const read = field(kind, name, given, depth);
     if (read !== undefined && read !== null) found[name] = read;
   }
   return (ESSENTIAL[kind] ?? []).every((name) => name in found) ? found : undefined;
 }
 
-/** A number, except for a button press. */
-function idOf(kind: string, value: unknown): unknown {
-  return kind === 'callback_query' ? text(value) : whole(value);
-}
-
 /** A field that is not read stays unchanged: its name reveals message kinds newer than this code. */
-function field(name: string, value: unknown, depth: number): unknown {
-  if (TEXTS.has(name)) return text(value);
-  if (NUMBERS.has(name)) return whole(value);
+function field(kind: string, name: string, value: unknown, depth: number): unknown {
+  if (TEXTS.has(name) || (name === 'id' && kind === 'callback_query')) return text(value);
+  if (NUMBERS.has(name) || name === 'id') return Number.isSafeInteger(value) ? value : undefined;
   if (FLAGS.has(name)) return value === true;
-  const isList = LISTS.has(name);
-  if (OBJECTS.has(name) && !(isList && Array.isArray(value))) return object(name, value, depth + 1);
-  if (!isList) return value;
-  if (!Array.isArray(value)) return undefined;
-  const items = value.map((each) => (typeof each === 'number' ? each : object(name, each, depth + 1)));
-  return items.filter((each) => each !== undefined);
+  if (LISTS.has(name) && Array.isArray(value)) {
+    const items = value.map((each) => (typeof each === 'number' ? each : object(name, each, depth + 1)));
+    return items.filter((each) => each !== undefined);
+  }
+  if (OBJECTS.has(name)) return object(name, value, depth + 1);
+  return LISTS.has(name) ? undefined : value;
 }
 
-function whole(value: unknown): number | undefined {
-  return Number.isSafeInteger(value) ? (value as number) : undefined;
+/** The sender; null for bots. A post as a chat names Telegram's own bot, with the chat next to it. */
+export function senderOf(
+  { from, sender_chat: as, author_signature: signature }: ShownContent,
+  chat: { id: number },
+  ours: readonly { id: number }[],
+): InboundMessage['sender'] | null {
+  if (as !== undefined) {
+    const administrator = as.id === chat.id;
+    return { address: String(as.id), name: (administrator && signature) || nameOf(as), administrator };
+  }
+  if (from === undefined || from.is_bot || ours.some(({ id }) => id === from.id)) return null;
+  return { address: String(from.id), name: nameOf(from), administrator: false };
+}
+
+export function nameOf(one: User | Chat): string {
+  const { title, first_name, last_name, username }: Partial<Record<string, unknown>> = { ...one };
+  const name = [first_name, last_name].filter(Boolean).join(' ').trim();
+  return String(title || name || username || one.id);
+}
+
+/** The origin of a forward: one of these, by its kind. */
+export interface ForwardOrigin {
+  sender_user?: User;
+  sender_user_name?: string;
+  sender_chat?: Chat;
+  chat?: Chat;
+}
+
+/** Empty if Telegram does not say. A hidden account is only a name. */
+export function originName({ sender_user, sender_user_name, sender_chat, chat }: ForwardOrigin): string {
+  const known = sender_user ?? sender_chat ?? chat;
+  return known === undefined ? (sender_user_name ?? '') : nameOf(known);
+}
+
+/** The writer of words that the sender did not write; empty if unknown, undefined for the sender's own. */
+export function foreignWriterOf(message: ShownContent): string | undefined {
+  if (message.forward_origin !== undefined) return originName(message.forward_origin as ForwardOrigin);
+  if (message.via_bot !== undefined) return nameOf(message.via_bot);
+  return message.is_automatic_forward ? '' : undefined;
+}
+
+/** A person's id is positive, a group's is not. */
+export function isPrivate({ id, type }: Chat): boolean {
+  return ['group', 'supergroup', 'channel'].includes(type) ? false : type === 'private' || id > 0;
+}
+
+export function addressOf(chat: Chat): { address: string; kind: 'direct' | 'group' } {
+  return { address: String(chat.id), kind: isPrivate(chat) ? 'direct' : 'group' };
+}
+
+/** A reply outside of topics has a thread id, too, but is in no thread; the general topic has none. */
+export function threadOf({ is_topic_message: isInTopic, message_thread_id: thread }: ShownContent) {
+  return isInTopic && thread !== undefined ? String(thread) : null;
 }

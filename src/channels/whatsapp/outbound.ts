@@ -3,8 +3,7 @@ import { extname } from 'node:path';
 import type { AnyMessageContent } from '@whiskeysockets/baileys';
 import type { Part } from '../../core/channel.js';
 import { withEmptyNote } from '../kit/outgoing.js';
-import { cut } from '../markdown/cut.js';
-import { parse } from '../markdown/parse.js';
+import { composed } from '../markdown/compose.js';
 import { TABLE_WIDTH, whatsappText } from '../markdown/whatsapp.js';
 
 /** WhatsApp takes 65,536 characters, but people read them on a phone. */
@@ -37,9 +36,8 @@ const MIME_TYPES: Record<string, string> = {
 
 /** Leaves room before each part for a bold name of `spare` characters, each of which may need an escape. */
 export function compose(markdown: string, spare = 0): Part[] {
-  const styled = parse(markdown, { tableWidth: TABLE_WIDTH });
   const limit = MAX_TEXT - (spare === 0 ? 0 : 2 * spare + BOLD_MARKERS);
-  return cut(styled, { limit, measure: (part) => whatsappText(part).length });
+  return composed(markdown, TABLE_WIDTH, { limit, measure: (part) => whatsappText(part).length });
 }
 
 /** A file's caption may be empty, a message's text may not. */

@@ -20,7 +20,7 @@ export const SEEN: Record<string, (source: string) => Letter[]> = {
 
 /** By the entities of the request, which the Bot API must not refuse. */
 function telegram(source: string): Letter[] {
-  const request = sendRequest(ANNA, parse(source, { tableWidth: TELEGRAM_TABLE }), { linkPreviews: false });
+  const request = sendRequest(ANNA, parse(source, { tableWidth: TELEGRAM_TABLE }), false);
   const refusal = request.text.length > 4096 ? null : refusalOf({ ...request });
   if (refusal !== null) throw new Error(`${refusal}: ${JSON.stringify(request)}`);
   const names: Record<string, string> = { strikethrough: 'strike', blockquote: 'quote', text_link: 'link' };

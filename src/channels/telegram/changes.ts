@@ -1,0 +1,152 @@
+/** Drafts, edits, deletions and reactions, each by the bot that sent the message or knows it. */
+import { createHash } from 'node:crypto';
+import type { ReactionTypeEmoji } from 'grammy/types';
+import { LRUCache } from 'lru-cache';
+import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import { type Bot, numberFor, readMessageId } from './bots.js';
+import {
+  type CallFailure,
+  isLockedOut,
+  isMethodUnknown,
+  isNotModified,
+  isNotThere,
+  sendResult,
+} from './failure.js';
+import { chatId, sendRequest } from './outbound.js';
+import { isElsewhere, type Senders, speakerOf, withNameUnlessOwn } from './send.js';
+
+const MOST_CHATS = 10_000;
+
+type TelegramEmoji = ReactionTypeEmoji['emoji'];
+
+/** https://core.telegram.org/bots/api#reactiontypeemoji; a group may allow fewer. */
+export const REACTIONS: readonly TelegramEmoji[] = [
+  ...(['👍', '👎', '❤', '🔥', '🥰', '👏', '😁', '🤔', '🤯', '😱', '🤬', '😢', '🎉', '🤩', '🤮'] as const),
+  ...(['💩', '🙏', '👌', '🕊', '🤡', '🥱', '🥴', '😍', '🐳', '❤‍🔥', '🌚', '🌭', '💯', '🤣', '⚡'] as const),
+  ...(['🍌', '🏆', '💔', '🤨', '😐', '🍓', '🍾', '💋', '🖕', '😈', '😴', '😭', '🤓', '👻', '👨‍💻'] as const),
+  ...(['👀', '🎃', '🙈', '😇', '😨', '🤝', '✍', '🤗', '🫡', '🎅', '🎄', '☃', '💅', '🤪', '🗿'] as const),
+  ...(['🆒', '💘', '🙉', '🦄', '😘', '💊', '🙊', '😎', '👾', '🤷‍♂', '🤷', '🤷‍♀', '😡'] as const),
+];
+
+/** Drafts show in a private chat what a persona is writing, with a button to stop it. */
+export function createDrafts({ bots, linkPreviews, log }: Senders) {
+  const withoutDrafts = new LRUCache<string, true>({ max: MOST_CHATS });
+  let areKnownToServer = true;
+
+  /** Whether this bot can show drafts in that chat; the failure, if another bot may. Never throws. */
+  async function show(
+    bot: Bot,
+    to: Recipient,
+    part: Part,
+    { key, signal }: SendOptions,
+  ): Promise<boolean | CallFailure> {
+    const where = `${bot.id}/${to.address}`;
+    const { chat_id, ...said } = sendRequest(to, part, linkPreviews);
+    if (to.kind !== 'direct' || typeof chat_id !== 'number' || part.file !== undefined) return false;
+    if (!areKnownToServer || withoutDrafts.has(where)) return false;
+    const request = { chat_id, draft_id: draftIdOf(key), can_stop: true as const, ...said };
+    const done = await bot.api.send(request, (raw, draft, ended) => raw.sendMessageDraft(draft, ended), {
+      signal,
+    });
+    if (!('failure' in done)) return true;
+    const { failure } = done;
+    const { reason, code } = failure;
+    log.debug({ channel: 'telegram', reason }, 'could not show a draft');
+    // A rate limit or an outage passes, and the next draft makes up for this one.
+    if (code === null || code === 429 || code >= 500) return true;
+    if (isMethodUnknown(failure)) areKnownToServer = false;
+    else if (isLockedOut(failure) || isNotThere(failure)) return failure;
+    else withoutDrafts.set(where, true);
+    return false;
+  }
+
+  const preview: NonNullable<Channel['preview']> = async (to, part, options) => {
+    for (const bot of bots.senders(to, speakerOf(options))) {
+      const shown = await show(bot, to, withNameUnlessOwn(bot, part, options), options);
+      if (typeof shown === 'boolean') return shown;
+      if (!isElsewhere(bots, bot, to, shown)) return false;
+    }
+    return false;
+  };
+  return { preview };
+}
+
+export function createChanges({ bots, linkPreviews, log }: Senders) {
+  /** The bot that sent a message, and the message's number there. */
+  function authorOf(platformMessageId: string): { bot: Bot; number: number } | null {
+    const id = readMessageId(platformMessageId);
+    const bot = id && bots.withId(id.bot);
+    return id && bot ? { bot, number: id.number } : null;
+  }
+
+  return {
+    reactions: REACTIONS,
+
+    async edit(to, platformMessageId, part, options) {
+      const author = authorOf(platformMessageId);
+      if (author === null) return { kind: 'refused', reason: 'no bot of ours has sent this message' };
+      if (part.file !== undefined) return { kind: 'refused', reason: 'a message with a file is not edited' };
+      const { bot, number } = author;
+      const said = withNameUnlessOwn(bot, part, options);
+      // Without buttons, existing ones are removed. A message stays in its topic, so none is named.
+      const asText = sendRequest({ ...to, threadId: null }, said, linkPreviews);
+      const request = { ...asText, message_id: number };
+      const done = await bot.api.send(request, (raw, each, ended) => raw.editMessageText(each, ended), {
+        signal: options.signal,
+      });
+      if ('failure' in done) {
+        return isNotModified(done.failure) ? { kind: 'sent', platformMessageId } : sendResult(done.failure);
+      }
+      const { answer } = done;
+      const text: unknown = typeof answer === 'object' && 'text' in answer ? answer.text : undefined;
+      if (typeof text === 'string' && visible(text) === visible(done.request.text)) {
+        return { kind: 'sent', platformMessageId };
+      }
+      return { kind: 'refused', reason: 'Telegram shows another text than it was given' };
+    },
+
+    async remove(to, platformMessageId, { signal }) {
+      const author = authorOf(platformMessageId);
+      if (author === null) return;
+      const { api } = author.bot;
+      const request = { chat_id: chatId(to.address), message_id: author.number };
+      try {
+        await api.call((raw, ended) => raw.deleteMessage(request, ended), { signal, chat: to.address });
+      } catch (error) {
+        log.debug({ channel: 'telegram', reason: api.failure(error).reason }, 'could not delete a message');
+      }
+    },
+
+    async react(to, platformMessageId, sign, { speaker, signal }) {
+      const emoji = REACTIONS.find((each) => each === sign);
+      if (emoji === undefined) return { kind: 'refused', reason: `Telegram has no reaction ${sign}` };
+      let refused: SendResult = { kind: 'refused', reason: 'no bot of ours knows this message' };
+      for (const bot of bots.senders(to, speaker)) {
+        const number = numberFor(bot, to.address, platformMessageId);
+        if (number === null) continue;
+        const reaction = [{ type: 'emoji' as const, emoji }];
+        const request = { chat_id: chatId(to.address), message_id: number, reaction };
+        try {
+          const limits = { signal, chat: to.address };
+          await bot.api.call((raw, ended) => raw.setMessageReaction(request, ended), limits);
+          return { kind: 'sent', platformMessageId };
+        } catch (error) {
+          const failure = bot.api.failure(error);
+          refused = sendResult(failure);
+          if (!isNotThere(failure) && !(bot.personaId !== null && isLockedOut(failure))) return refused;
+        }
+      }
+      return refused;
+    },
+  } satisfies Partial<Channel>;
+}
+
+/** Any number but zero, the same for the same key. */
+function draftIdOf(key: string): number {
+  return createHash('sha256').update(key).digest().readUInt32BE() >>> 1 || 1;
+}
+
+/** Telegram strips invisible text: white space, and characters without a glyph. */
+function visible(text: string): string {
+  return text.replace(/(?:[\s\p{Cc}\p{Cf}]|\u030a|\u0333|\u033f)+/gu, '');
+}
