@@ -5,9 +5,9 @@
 import { cut } from '../src/channels/markdown/cut.js';
 import { discordLength, discordText } from '../src/channels/markdown/discord.js';
 import { parse } from '../src/channels/markdown/parse.js';
-import { terminalText } from '../src/channels/markdown/terminal.js';
 import { TABLE_WIDTH, whatsappText } from '../src/channels/markdown/whatsapp.js';
 import { sendRequest } from '../src/channels/telegram/outbound.js';
+import { terminalText } from '../src/channels/terminal/prompt.js';
 import type { Part } from '../src/core/channel.js';
 import { median, quantile, type Row, table } from './figures.js';
 import { readOptions } from './options.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parse } from '../../src/channels/markdown/parse.js';
-import { terminalText } from '../../src/channels/markdown/terminal.js';
+import { terminalText } from '../../src/channels/terminal/prompt.js';
 import { parts } from './reading/generated.js';
 
 const BOLD = '\x1b[1m';

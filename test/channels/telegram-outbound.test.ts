@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { withoutMarkup } from '../../src/channels/telegram/failure.js';
 import { compose, sendRequest } from '../../src/channels/telegram/outbound.js';
-import { withoutMarkup } from '../../src/channels/telegram/plainer.js';
 import type { Recipient } from '../../src/core/channel.js';
 import { refusalOf } from '../fakes/telegram-limits.js';
 

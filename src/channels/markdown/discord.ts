@@ -4,7 +4,7 @@
  * merge.
  */
 import type { Part } from '../../core/channel.js';
-import { isOwnLabel, isWeb, shownAddress, withMarkupEncoded } from './address.js';
+import { isOwnLabel, isWeb, shownAddress, withMarkupEncoded } from './inline.js';
 import {
   addSpaced,
   type ListItem,

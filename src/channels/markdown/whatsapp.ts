@@ -4,7 +4,7 @@
  * looks like markup is shielded by the invisible U+2060.
  */
 import type { Part } from '../../core/channel.js';
-import { isOwnLabel, shownAddress, withMarkupEncoded } from './address.js';
+import { isOwnLabel, shownAddress, withMarkupEncoded } from './inline.js';
 import {
   addSpaced,
   type ListItem,

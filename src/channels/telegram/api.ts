@@ -14,8 +14,15 @@ import type { Address } from '../../core/message.js';
 import { MOST_DOCUMENT_BYTES, type Outward, ProxyRefusal } from '../../core/network.js';
 import { NOT_PACKED, unpacked, wholeOf } from '../../core/response-body.js';
 import { backoffMs } from '../kit/supervise.js';
-import { type BotCredentials, type CallFailure, failureOf, HeldBack, TransportError } from './failure.js';
-import { type Refusable, withoutRefused } from './plainer.js';
+import {
+  type BotCredentials,
+  type CallFailure,
+  failureOf,
+  HeldBack,
+  type Refusable,
+  TransportError,
+  withoutRefused,
+} from './failure.js';
 
 const CALL_MS = 30_000;
 /** Extra time for files: allows for a slow line (50 kB/s). */

@@ -1,9 +1,19 @@
-/** Drafts, edits, deletions and reactions, each by the bot that sent the message or knows it. */
+/** Drafts, edits, deletions, reactions and answers to presses, each by the bot that sent the message or knows it. */
 import { createHash } from 'node:crypto';
-import type { ReactionTypeEmoji } from 'grammy/types';
+import type { CallbackQuery, ReactionTypeEmoji } from 'grammy/types';
 import { LRUCache } from 'lru-cache';
-import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
-import { type Bot, numberFor, readMessageId } from './bots.js';
+import type {
+  Channel,
+  ChoiceOutcome,
+  Part,
+  Reception,
+  Recipient,
+  SendOptions,
+  SendResult,
+} from '../../core/channel.js';
+import type { Log } from '../../core/log.js';
+import { PRESS_ANSWERS } from '../kit/outgoing.js';
+import { type Bot, numberFor, pressIdOf, readMessageId } from './bots.js';
 import {
   type CallFailure,
   isLockedOut,
@@ -14,6 +24,7 @@ import {
 } from './failure.js';
 import { chatId, sendRequest } from './outbound.js';
 import { isElsewhere, type Senders, speakerOf, withNameUnlessOwn } from './send.js';
+import { readUpdate } from './update.js';
 
 const MOST_CHATS = 10_000;
 
@@ -149,4 +160,48 @@ function draftIdOf(key: string): number {
 /** Telegram strips invisible text: white space, and characters without a glyph. */
 function visible(text: string): string {
   return text.replace(/(?:[\s\p{Cc}\p{Cf}]|\u030a|\u0333|\u033f)+/gu, '');
+}
+
+/** A press that takes longer to answer does not delay a stop, either. */
+const PRESS_ANSWER_MS = 10_000;
+
+/** Answers presses of our buttons, which ends their spinner, and removes the buttons. Best effort. */
+export function createPresses(log: Log) {
+  const underWay = new Set<Promise<void>>();
+
+  async function answer(bot: Bot, press: CallbackQuery, outcome: ChoiceOutcome | undefined): Promise<void> {
+    const { id, message } = press;
+    const text = outcome === undefined ? null : PRESS_ANSWERS[outcome];
+    const limits = { ms: PRESS_ANSWER_MS };
+    const answered = { callback_query_id: id, ...(text === null ? {} : { text }) };
+    await quietly(bot, () => bot.api.call((raw, ended) => raw.answerCallbackQuery(answered, ended), limits));
+    if (message === undefined || outcome === undefined || outcome === 'not yours') return;
+    const which = { chat_id: message.chat.id, message_id: message.message_id };
+    const there = { ...limits, chat: String(message.chat.id) };
+    await quietly(bot, () => bot.api.call((raw, ended) => raw.editMessageReplyMarkup(which, ended), there));
+  }
+
+  async function quietly(bot: Bot, call: () => Promise<unknown>): Promise<void> {
+    try {
+      await call();
+    } catch (error) {
+      const { reason } = bot.api.failure(error);
+      log.debug({ ...bot.fields, reason }, 'could not answer the press of a button');
+    }
+  }
+
+  return {
+    /** Answers the press in an update that is already stored. Returns at once. */
+    answer(bot: Bot, update: unknown, { choices }: Partial<Reception>): void {
+      const press = readUpdate(update).callback_query;
+      if (press === undefined) return;
+      const answering = answer(bot, press, choices?.get(pressIdOf(bot, press)));
+      underWay.add(answering);
+      void answering.finally(() => underWay.delete(answering));
+    },
+    /** Resolves when all are answered. */
+    async idle(): Promise<void> {
+      await Promise.all(underWay);
+    },
+  };
 }

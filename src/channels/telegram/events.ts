@@ -1,4 +1,6 @@
-/** Updates that are no messages: a chat's move, reactions, presses of buttons, a draft's stop. Pure. */
+/** Reactions, presses of buttons and other updates that are no messages; and replies to messages. Pure. */
+
+import { createHash } from 'node:crypto';
 import type {
   CallbackQuery,
   Message,
@@ -6,9 +8,21 @@ import type {
   MessageReactionUpdated,
   ReactionType,
 } from 'grammy/types';
-import type { InboundChoice, InboundEvent, InboundMessage } from '../../core/message.js';
+import { LRUCache } from 'lru-cache';
+import type { InboundChoice, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
 import { idOf, isShared, messageIdOf, type OurBot, pressIdOf } from './bots.js';
-import { addressOf, isPrivate, nameOf, type ShownContent, senderOf, threadOf } from './update.js';
+import { labelOf, wordsOf } from './content.js';
+import {
+  addressOf,
+  type ForwardOrigin,
+  foreignWriterOf,
+  isPrivate,
+  nameOf,
+  originName,
+  type ShownContent,
+  senderOf,
+  threadOf,
+} from './update.js';
 
 export function moveOf({ chat, migrate_to_chat_id: to, migrate_from_chat_id: from }: Message): InboundEvent {
   const [old, now] = to === undefined ? [from, chat.id] : [chat.id, to];
@@ -77,5 +91,111 @@ export function stopOf(
     sentAt: 0,
     mentionsBot: false,
     replyTo: null,
+  };
+}
+
+/** The message that a reply answers, as far as Telegram included it. */
+export function replyTo(message: Message, bot: OurBot, ours: readonly OurBot[]): ReplyTo | null {
+  return replyHere(message, bot, ours) ?? replyElsewhere(message, bot, ours);
+}
+
+export function answeredIn(message: Message): ShownContent {
+  return repliedIn(message) ?? (message.external_reply as ShownContent | undefined) ?? {};
+}
+
+/** In a topic, every message claims to reply to the service message that opened it: ignored. */
+function repliedIn(message: Message): Message | undefined {
+  const replied: Message | undefined = message.reply_to_message;
+  if (replied?.forum_topic_created !== undefined) return undefined;
+  if (message.is_topic_message && replied?.message_id === message.message_thread_id) return undefined;
+  return replied;
+}
+
+function replyHere(message: Message, bot: OurBot, ours: readonly OurBot[]): ReplyTo | null {
+  const { chat, quote } = message;
+  const replied = repliedIn(message);
+  if (replied === undefined) return null;
+  // A quote chosen by Telegram says less than the whole message.
+  const chosen = quote?.is_manual ? quote.text : '';
+  return {
+    senderName: senderOf(replied, chat, ours)?.name ?? (replied.from ? nameOf(replied.from) : ''),
+    text: chosen || lineOf(message) || wordsOf(replied) || labelOf(replied, true) || quote?.text || '',
+    forwardedFrom: foreignWriterOf(replied),
+    ...sentBy(replied.from?.id, replied.message_id, chat, bot, ours),
+  };
+}
+
+/** A reply may answer a single line of a checklist or poll. */
+function lineOf(message: Message): string | undefined {
+  const { checklist, poll } = (message.reply_to_message ?? {}) as ShownContent;
+  const { reply_to_checklist_task_id: task, reply_to_poll_option_id: option } = message;
+  const line =
+    checklist?.tasks?.find(({ id }) => id !== undefined && id === task) ??
+    poll?.options?.find(({ persistent_id: id }) => id !== undefined && id === option);
+  return line?.text;
+}
+
+/** A reply to another chat or another topic: only the quoted words are known. */
+function replyElsewhere(message: Message, bot: OurBot, ours: readonly OurBot[]): ReplyTo | null {
+  const { chat, external_reply: replied, quote } = message;
+  if (replied === undefined) return null;
+  const { chat: there, message_id: number } = replied;
+  const origin: ForwardOrigin = replied.origin ?? {};
+  const text = quote?.text || labelOf(replied as ShownContent, true) || '';
+  const said = { senderName: originName(origin), text };
+  if (there?.id === chat.id && number !== undefined) {
+    return { ...said, ...sentBy(origin.sender_user?.id, number, chat, bot, ours) };
+  }
+  // Even if one of our bots said it: a reply from elsewhere does not address it here.
+  const platformMessageId = `${there?.id ?? 'elsewhere'}/${number ?? ''}`;
+  return { ...said, platformMessageId, elsewhere: true, ours: false };
+}
+
+/** Our messages are stored under the id that the sending bot gave them. */
+function sentBy(
+  from: number | undefined,
+  number: number,
+  chat: Message['chat'],
+  bot: OurBot,
+  ours: readonly OurBot[],
+): Pick<ReplyTo, 'platformMessageId' | 'ours' | 'personaId'> {
+  const author = ours.find(({ id }) => id === from);
+  const isKnown = author !== undefined && isShared(chat.id);
+  return {
+    platformMessageId: isKnown ? messageIdOf(author, number) : idOf(number, chat, bot),
+    ours: author !== undefined,
+    personaId: author?.personaId ?? undefined,
+  };
+}
+
+// In a basic group each of our bots gets its own copy of a message, under its own id.
+
+/** Copies of a message arrive within seconds. */
+const MOST_COPIED = 1_000;
+
+/** Equal for all copies of a message, and for messages that differ only in their numbers. */
+export function copyKeyOf(message: Message, words: string, sender: string): string {
+  const { chat, date, reply_to_message: replied, quote } = message;
+  const { photo = [], voice, video, video_note, animation, audio, document, live_photo } = message;
+  // A file's id differs by bot; this one does not.
+  const files = [...photo, voice, video, video_note, animation, audio, document, live_photo].flatMap(
+    (file) => file?.file_unique_id ?? [],
+  );
+  const reply = replied && [replied.from?.id, replied.date, replied.text ?? replied.caption];
+  const said = [words, files, quote?.text];
+  return createHash('sha256')
+    .update(JSON.stringify([chat.id, sender, date, said, reply ?? null]))
+    .digest('base64url');
+}
+
+/** Numbers equal messages of the same second in order of arrival. A repeated one keeps its number. */
+export function numberCopies(): (message: InboundMessage, key: string) => InboundMessage {
+  const idsByKey = new LRUCache<string, string[]>({ max: MOST_COPIED });
+  return (message, key) => {
+    const { platformMessageId } = message;
+    const ids = idsByKey.get(key) ?? [];
+    if (!ids.includes(platformMessageId)) ids.push(platformMessageId);
+    idsByKey.set(key, ids);
+    return { ...message, dedupeKey: `${key}-${ids.indexOf(platformMessageId)}` };
   };
 }

@@ -4,9 +4,7 @@ import type { InboundEdit, InboundEvent, InboundMessage } from '../../core/messa
 import { boundedEvent, mentioning } from '../kit/incoming.js';
 import { idOf, isShared, messageIdOf, type OurBot } from './bots.js';
 import { filesIn, labelOf, wordsOf } from './content.js';
-import { copyKeyOf } from './copies.js';
-import { choiceOf, moveOf, reactionOf, stopOf } from './events.js';
-import { answeredIn, replyTo } from './reply.js';
+import { answeredIn, choiceOf, copyKeyOf, moveOf, reactionOf, replyTo, stopOf } from './events.js';
 import {
   addressOf,
   foreignWriterOf,

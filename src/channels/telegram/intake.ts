@@ -7,11 +7,11 @@ import type { ChannelHost, Receive } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import { backoffMs, type State, supervise } from '../kit/supervise.js';
 import type { Bot, Bots } from './bots.js';
-import { numberCopies } from './copies.js';
+import type { createPresses } from './changes.js';
+import { numberCopies } from './events.js';
 import { isWebhookInTheWay } from './failure.js';
 import { createGuard } from './guard.js';
 import { inbound } from './inbound.js';
-import type { createPresses } from './presses.js';
 import { ALLOWED_UPDATES } from './update.js';
 
 /** How long Telegram keeps a request open without updates. */

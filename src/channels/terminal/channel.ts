@@ -9,8 +9,7 @@ import { reactionText } from '../../core/transcript.js';
 import { findFile } from '../kit/outgoing.js';
 import { createState } from '../kit/supervise.js';
 import { parse } from '../markdown/parse.js';
-import { createPipe } from './pipe.js';
-import { columnsOf, createPrompt } from './prompt.js';
+import { columnsOf, createPipe, createPrompt } from './prompt.js';
 
 export interface TerminalOptions {
   input: Readable;

@@ -7,10 +7,10 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import type { Reception } from '../../core/channel.js';
+import type { Mark, Part, Reception } from '../../core/channel.js';
 import { phraseOf } from '../../core/phrase.js';
-import { styled, terminalText, withoutControls } from '../markdown/terminal.js';
-import type { Dialogue } from './pipe.js';
+import { isOwnLabel } from '../markdown/inline.js';
+import { endOf, spansOf } from '../markdown/lines.js';
 
 /** Lines of input kept in a file for the next chat: one per line, oldest first. */
 const MOST_LINES = 500;
@@ -91,7 +91,7 @@ export function createPrompt({
   function promptNow(): string {
     const spinning = spinner.now();
     if (spinning === null) return idle;
-    const shown = endOf(spinning.written, Math.floor(columnsOf(output) / 2)) || 'thinking';
+    const shown = tailOf(spinning.written, Math.floor(columnsOf(output) / 2)) || 'thinking';
     return colours ? `${styled(['36'], `${spinning.frame} ${shown}`)}  ${idle}` : `(${shown}) ${idle}`;
   }
 
@@ -211,7 +211,121 @@ export function columnsOf(output: Writable): number {
 }
 
 /** The last characters of a text, on one line. */
-function endOf(text: string, most: number): string {
+function tailOf(text: string, most: number): string {
   const characters = [...withoutControls(text).replace(/\s+/g, ' ').trim()];
   return characters.length <= most ? characters.join('') : `…${characters.slice(-most).join('')}`;
+}
+
+/** Input and output of the terminal channel: a pipe, or a person's prompt. */
+interface Dialogue {
+  /** Passes on every non-blank line, until the input ends or `signal` aborts. */
+  read(take: (line: string) => Promise<Reception>, signal: AbortSignal): Promise<void>;
+  /** Resolves when the output has accepted it; rejects if it cannot. */
+  show(name: string, part: Part): Promise<void>;
+  /** Shows for some seconds that a reply is being made and, if given, its text so far. */
+  thinking?(written?: string): void;
+  /** Lets something else write to the same terminal without garbling the input line. */
+  interject(write: () => void): void;
+  close(): Promise<void>;
+}
+
+/** Through a pipe: one message per line, and replies as `<persona>: <text>`. */
+export function createPipe({ input, output }: { input: Readable; output: Writable }): Dialogue {
+  return {
+    async read(take, signal) {
+      const aborted = new Promise<void>((resolve) => {
+        signal.addEventListener('abort', () => {
+          input.destroy();
+          resolve();
+        });
+      });
+      try {
+        for await (const line of linesOf(input)) {
+          if (signal.aborted) return;
+          if (line.trim() === '') continue;
+          const { settled } = await take(line);
+          await Promise.race([settled(), aborted]);
+        }
+      } catch (error) {
+        if (!(signal.aborted && isCutShort(error))) throw error;
+      }
+    },
+    show: (name, part) =>
+      write(output, withoutControls(`${name}: ${part.text.replace(/(?<!\n)\n+$/, '')}\n`)),
+    interject: (write) => write(),
+    close: async () => {
+      input.destroy();
+    },
+  };
+}
+
+/** The error of a stream destroyed while being read: caused by our own abort. */
+function isCutShort(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE';
+}
+
+/** Only `\n` and `\r\n` end lines; a last line without an end counts, too. */
+async function* linesOf(input: Readable): AsyncGenerator<string> {
+  input.setEncoding('utf8');
+  let rest = '';
+  let first = true;
+  for await (const chunk of input as AsyncIterable<string>) {
+    let from = 0;
+    for (let end = chunk.indexOf('\n'); end >= 0; end = chunk.indexOf('\n', from)) {
+      yield clean(rest + chunk.slice(from, end), first);
+      rest = '';
+      first = false;
+      from = end + 1;
+    }
+    rest += chunk.slice(from);
+  }
+  if (rest !== '') yield clean(rest, first);
+}
+
+function clean(line: string, first: boolean): string {
+  const text = line.endsWith('\r') ? line.slice(0, -1) : line;
+  return first && text.startsWith('\uFEFF') ? text.slice(1) : text;
+}
+
+function write(output: Writable, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    output.write(text, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+const STYLES: Record<Mark['kind'], string> = {
+  bold: '1',
+  italic: '3',
+  strike: '9',
+  code: '36',
+  pre: '36',
+  quote: '2',
+  link: '4',
+};
+
+/** The text with its marks as ANSI styles; a link shows its address where the text does not. */
+export function terminalText(part: Part): string {
+  const { text } = part;
+  let painted = '';
+  for (const { start, end, marks } of spansOf(part)) {
+    const styles = marks.map((mark) => STYLES[mark.kind]);
+    painted += styled(styles, withoutControls(text.slice(start, end)));
+    for (const mark of marks) if (Math.min(endOf(mark), text.length) === end) painted += address(mark, text);
+  }
+  return painted;
+}
+
+/** A link's address, unless its text already shows it. */
+function address(mark: Mark, text: string): string {
+  if (mark.kind !== 'link' || isOwnLabel(text.slice(mark.offset, endOf(mark)), mark.url)) return '';
+  return styled(['2'], ` (${withoutControls(mark.url)})`);
+}
+
+/** Removes control characters except line ends and tabs. */
+function withoutControls(text: string): string {
+  return text.replace(/\p{Cc}/gu, (character) => (character === '\n' || character === '\t' ? character : ''));
+}
+
+function styled(styles: string[], text: string): string {
+  return styles.length === 0 || text === '' ? text : `\x1b[${styles.join(';')}m${text}\x1b[0m`;
 }
