@@ -30,11 +30,7 @@ export interface OurBot {
   personaId?: PersonaId | null;
 }
 
-interface Host {
-  clock: Clock;
-  log: Log;
-  outward: Outward;
-}
+type Surroundings = { clock: Clock; log: Log; outward: Outward };
 
 export class Bot implements OurBot {
   readonly api: BotApi;
@@ -50,7 +46,7 @@ export class Bot implements OurBot {
     private readonly options: TelegramOptions,
     readonly personaId: PersonaId | null,
     token: string,
-    private readonly host: Host,
+    private readonly host: Surroundings,
   ) {
     const setting = `channels.telegram.${personaId === null ? 'token' : `persona_tokens.${personaId}`}`;
     this.api = createBotApi(options.apiRoot, { token, setting }, host);
@@ -92,7 +88,7 @@ export type Bots = ReturnType<typeof createBots>;
 /** `recorded`: messages in the store, whose numbers are known. */
 export function createBots(
   options: TelegramOptions,
-  host: Host,
+  host: Surroundings,
   recorded: readonly { address: Address; platformMessageId: string }[],
 ) {
   const { clock } = host;
@@ -103,26 +99,10 @@ export function createBots(
   const all = [main, ...personas];
   const absentUntil = new LRUCache<Address, Map<Bot, number>>({ max: MOST_CHATS });
   const lastToHear = new LRUCache<Address, Bot>({ max: MOST_CHATS });
-  /** The newest numbers, and our own newest messages, by sequence: numbers only grow. */
-  const newest = new LRUCache<string, number>({ max: MOST_CHATS });
-  const lastSent = new LRUCache<string, { number: number; begunAt: number }>({ max: MOST_CHATS });
   let loggedIn: Promise<void> | null = null;
 
-  const rowOf = ({ id }: OurBot, chat: Address) => (isShared(chat) ? chat : `bot ${id}`);
-  const learn = (row: string, number: number) => void newest.set(row, Math.max(number, newest.get(row) ?? 0));
   /** Finds a bot by its id; null is the main one. */
   const withId = (id: number | null) => (id === null ? main : personas.find((bot) => bot.id === id));
-
-  function locate(chat: Address, platformMessageId: string): { row: string; number: number } | null {
-    const id = readMessageId(platformMessageId);
-    const bot = id && withId(id.bot);
-    return id && bot ? { row: rowOf(bot, chat), number: id.number } : null;
-  }
-
-  for (const { address, platformMessageId } of recorded) {
-    const known = locate(address, platformMessageId);
-    if (known !== null) learn(known.row, known.number);
-  }
 
   async function logInAll(signal: AbortSignal): Promise<void> {
     const tried = Promise.allSettled(personas.map((bot) => bot.logIn(signal)));
@@ -136,6 +116,7 @@ export function createBots(
     personas,
     all,
     withId,
+    ...createNumbers(all, withId, clock, recorded),
 
     /** Names under which people see our account. A persona's bot has the persona's name, which addresses it. */
     names: () => (main.name === '' ? [] : [main.name]),
@@ -174,6 +155,39 @@ export function createBots(
       return present.length > 0 ? present : each;
     },
 
+    close(): void {
+      for (const bot of all) bot.api.close();
+    },
+  };
+}
+
+/** The newest message numbers, and our own newest messages, by sequence: numbers only grow. */
+function createNumbers(
+  all: readonly Bot[],
+  withId: (id: number | null) => Bot | undefined,
+  clock: Clock,
+  recorded: readonly { address: Address; platformMessageId: string }[],
+) {
+  const newest = new LRUCache<string, number>({ max: MOST_CHATS });
+  const lastSent = new LRUCache<string, { number: number; begunAt: number }>({ max: MOST_CHATS });
+  const rowOf = ({ id }: OurBot, chat: Address) => (isShared(chat) ? chat : `bot ${id}`);
+  const learn = (row: string, number: number) => void newest.set(row, Math.max(number, newest.get(row) ?? 0));
+
+  function locate(chat: Address, platformMessageId: string): { row: string; number: number } | null {
+    const id = readMessageId(platformMessageId);
+    const bot = id && withId(id.bot);
+    return id && bot ? { row: rowOf(bot, chat), number: id.number } : null;
+  }
+
+  for (const { address, platformMessageId } of recorded) {
+    const known = locate(address, platformMessageId);
+    if (known !== null) learn(known.row, known.number);
+  }
+
+  return {
+    newest: (bot: OurBot, chat: Address) => newest.get(rowOf(bot, chat)),
+    lastSent: (bot: OurBot, chat: Address) => lastSent.get(rowOf(bot, chat)),
+
     /** Learns the numbers of messages in a bot's updates, whoever wrote them. */
     learn(bot: Bot, updates: readonly unknown[]): void {
       for (const update of updates) {
@@ -191,9 +205,6 @@ export function createBots(
       lastSent.set(row, { number, begunAt });
     },
 
-    newest: (bot: OurBot, chat: Address) => newest.get(rowOf(bot, chat)),
-    lastSent: (bot: OurBot, chat: Address) => lastSent.get(rowOf(bot, chat)),
-
     watermark({ address: chat }: Recipient): string | null {
       const known = all.flatMap((bot): Watermark['newest'] => {
         const number = newest.get(rowOf(bot, chat));
@@ -201,10 +212,6 @@ export function createBots(
       });
       if (known.length === 0) return null;
       return JSON.stringify({ at: clock.now(), chat, newest: known } satisfies Watermark);
-    },
-
-    close(): void {
-      for (const bot of all) bot.api.close();
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
  * Step 1 of the route: updates are stored before Telegram hears of it. Polling stores a batch together with
- * its offset, and the next request confirms it. With a webhook (`webhook.ts`) Telegram repeats an update until it
+ * its offset, and the next request confirms it. With a webhook (`channel.ts`) Telegram repeats an update until it
  * gets 200.
  */
 import type { ChannelHost, Receive } from '../../core/channel.js';
