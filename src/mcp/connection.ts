@@ -17,7 +17,7 @@ import type { Log } from '../core/log.js';
 import type { LookupFor, Outward } from '../core/network.js';
 import { orAfter } from '../core/patience.js';
 import { type OfferedTool, offerOf } from './offered.js';
-import { oneLine, TOO_LARGE, tooLarge } from './results.js';
+import { onceEach, oneLine, TOO_LARGE, tooLarge } from './results.js';
 import { MOST_MESSAGE_BYTES, type RemoteSettings, type ServerSettings } from './settings.js';
 import { createStdioTransport, type Processes } from './stdio.js';
 
@@ -155,22 +155,14 @@ function createClient(settings: ServerSettings, { version, log }: McpHost): Clie
       versionNegotiation: { mode: 'auto', probe: { timeoutMs } },
     },
   );
-  const refused = new Set<string>();
+  const mcp = settings.name;
+  const refused = onceEach(MOST_LOGGED, (asked) => log.warn({ mcp, asked }, 'MCP server request refused'));
   client.fallbackRequestHandler = async ({ method }) => {
-    const asked = oneLine(method, 60);
-    if (refused.size < MOST_LOGGED && !refused.has(asked)) {
-      refused.add(asked);
-      log.warn({ mcp: settings.name, asked }, 'MCP server request refused');
-    }
+    refused(oneLine(method, 60));
     throw new ProtocolError(ProtocolErrorCode.MethodNotFound, 'Not offered here');
   };
-  const errors = new Set<string>();
-  client.onerror = (error) => {
-    const why = oneLine(describe(error), 200);
-    if (errors.size >= MOST_LOGGED || errors.has(why)) return;
-    errors.add(why);
-    log.debug({ mcp: settings.name, why }, 'MCP connection failed');
-  };
+  const hasFailed = onceEach(MOST_LOGGED, (why) => log.debug({ mcp, why }, 'MCP connection failed'));
+  client.onerror = (error) => hasFailed(oneLine(describe(error), 200));
   return client;
 }
 

@@ -26,6 +26,16 @@ export function oneLine(text: string, most = 300): string {
   return whole.length <= most ? whole : `${cutAt(whole, most)}…`;
 }
 
+/** Calls `say` for the first `most` texts that differ. */
+export function onceEach(most: number, say: (text: string) => void): (text: string) => void {
+  const said = new Set<string>();
+  return (text) => {
+    if (said.size >= most || said.has(text)) return;
+    said.add(text);
+    say(text);
+  };
+}
+
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

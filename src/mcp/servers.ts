@@ -10,7 +10,7 @@ import { backoff } from '../core/retry.js';
 import type { AnyTool, ToolResult } from '../core/tool.js';
 import type { Connection, McpHost } from './connection.js';
 import { type OfferedTool, offerOf, wrongArguments } from './offered.js';
-import { failed, failureOf, oneLine, resultOf, UNREACHABLE } from './results.js';
+import { failed, failureOf, onceEach, oneLine, resultOf, UNREACHABLE } from './results.js';
 import type { ServerSettings } from './settings.js';
 import type { Processes } from './stdio.js';
 
@@ -261,7 +261,7 @@ function createListing(settings: ServerSettings, { log }: McpHost) {
   let offered: readonly OfferedTool[] = [];
   const firstFingerprints = new Map<string, string>();
   const changed = new Set<string>();
-  const remarked = new Set<string>();
+  const remark = onceEach(MOST_REMARKED, (text) => log.warn({ mcp }, `MCP server: ${text}`));
 
   function take(listed: readonly unknown[]): readonly OfferedTool[] {
     const { tools: found, remarks } = offerOf(settings, listed);
@@ -278,11 +278,7 @@ function createListing(settings: ServerSettings, { log }: McpHost) {
     }
     const now = tools.map((tool) => (changed.has(tool.own) ? { ...tool, needsApproval: true } : tool));
     if (!isSame(now, offered)) offered = now;
-    for (const remark of remarks) {
-      if (remarked.has(remark) || remarked.size >= MOST_REMARKED) continue;
-      remarked.add(remark);
-      log.warn({ mcp }, `MCP server: ${remark}`);
-    }
+    for (const each of remarks) remark(each);
     return offered;
   }
 

@@ -27,7 +27,7 @@ process.on('message', async ({ bytes, type }: ImageRequest) => {
   const isAsItCame = prepared.kind === 'image' && prepared.image.bytes === picture;
   const answer: ImageAnswer = {
     prepared: isAsItCame ? { kind: 'as it came' } : prepared,
-    ...('missing' in loaded ? { missing: loaded.missing } : {}),
+    ...('missing' in loaded && { missing: loaded.missing }),
   };
   process.send?.(answer);
 });

@@ -75,18 +75,13 @@ export function proxiesOf(
     return { plain: named, secure: named, ...hosts };
   }
   const from = (...names: string[]): NamedProxy | null => {
-    for (const name of names) {
-      const found = variable(environment, name);
-      if (found === null) continue;
-      const [source, value] = found;
-      const named = proxyOf(value, source);
-      if (named === null) {
-        const form = PROXY_FORM.replace(', or off', '');
-        throw fault(`${source}, a variable of the environment: expected ${form}`);
-      }
-      return named;
-    }
-    return null;
+    const found = names.map((name) => variable(environment, name)).find((each) => each !== null);
+    if (!found) return null;
+    const [source, value] = found;
+    const named = proxyOf(value, source);
+    const form = PROXY_FORM.replace(', or off', '');
+    if (named === null) throw fault(`${source}, a variable of the environment: expected ${form}`);
+    return named;
   };
   return { plain: from('http_proxy', 'all_proxy'), secure: from('https_proxy', 'all_proxy'), ...hosts };
 }

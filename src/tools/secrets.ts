@@ -4,15 +4,8 @@
  */
 import * as tables from './secret-patterns.js';
 
-/** A description of the match, without the secret itself. */
-interface SecretFound {
-  /** With its article: `a password`, `a GitHub token`. */
-  kind: string;
-  /** Counted from 1. */
-  line: number;
-}
-
 interface FoundSecret {
+  /** With its article: `a password`, `a GitHub token`. */
   kind: string;
   /** Its position in the text, or that of its line. */
   at: number;
@@ -20,15 +13,14 @@ interface FoundSecret {
   value: string;
 }
 
-/** The first secret not in `known`, the text being replaced: a person's own entry may stay. */
-export function secretIn(text: string, known = ''): SecretFound | null {
+/** The first secret not in `known`, the text being replaced: a person's own entry may stay. Lines count from 1. */
+export function secretIn(text: string, known = ''): { kind: string; line: number } | null {
   const plain = normalised(text);
   const found = secretsOf(plain);
   if (found.length === 0) return null;
-  const knownValues = new Set(secretsOf(normalised(known)).map((secret) => secret.value));
-  const first = found.find((secret) => !knownValues.has(secret.value));
-  if (first === undefined) return null;
-  return { kind: first.kind, line: plain.slice(0, first.at).split('\n').length };
+  const knownValues = new Set(secretsOf(normalised(known)).map(({ value }) => value));
+  const first = found.find(({ value }) => !knownValues.has(value));
+  return first ? { kind: first.kind, line: plain.slice(0, first.at).split('\n').length } : null;
 }
 
 function secretsOf(text: string): FoundSecret[] {
@@ -59,11 +51,6 @@ function linesOf(text: string): { line: string; at: number }[] {
   });
 }
 
-interface Pattern {
-  kind: string;
-  pattern: RegExp;
-}
-
 const BEGINS = '(?<![\\p{L}\\p{N}])';
 const ENDS = '(?![\\p{L}\\p{N}])';
 /** Chinese and similar scripts have no space after a word. */
@@ -74,7 +61,7 @@ const RANDOM = '(?=[A-Za-z0-9]{0,40}\\d)(?=\\d{0,40}[A-Za-z])[A-Za-z0-9]';
 const { NUMBER, PHRASE_WORD, PHRASE_GAP } = tables;
 const PARTS = { RANDOM, BEGINS, ENDS, PASSWORD_NAME, NUMBER, PHRASE_WORD, PHRASE_GAP };
 
-function patternsOf(table: string, flags: string, before = ''): Pattern[] {
+function patternsOf(table: string, flags: string, before = '') {
   const rows = table.trim().split('\n');
   return rows.map((row) => {
     const [kind = '', ...source] = row.split(': ');
@@ -98,7 +85,7 @@ const CHECKS = new Map<string, (value: string) => boolean>([
   ['card', isCardNumber],
 ]);
 
-function matching(text: string, patterns: Pattern[]): FoundSecret[] {
+function matching(text: string, patterns: ReturnType<typeof patternsOf>): FoundSecret[] {
   return patterns.flatMap(({ kind, pattern }) =>
     [...text.matchAll(pattern)].flatMap((match) => {
       const [[group, found] = ['shape', match[0]]] = Object.entries(match.groups ?? {});
@@ -112,16 +99,13 @@ function matching(text: string, patterns: Pattern[]): FoundSecret[] {
 
 /** Tokens wrapped across a line end: the line's last word, and the starts of the next three lines. */
 function wrapped(text: string): FoundSecret[] {
-  const lines = linesOf(text).map(({ line, at }) => {
-    // Without Markdown's line prefix, and the backslash of a line break.
-    return {
-      at,
-      words: line
-        .trimEnd()
-        .replace(/^[\s>]+/, '')
-        .replace(/\\$/, ''),
-    };
-  });
+  // Without Markdown's line prefix, and the backslash of a line break.
+  const bare = (line: string) =>
+    line
+      .trimEnd()
+      .replace(/^[\s>]+/, '')
+      .replace(/\\$/, '');
+  const lines = linesOf(text).map(({ line, at }) => ({ at, words: bare(line) }));
   return lines.flatMap(({ at, words }, row) => {
     const first = words.slice(words.lastIndexOf(' ') + 1);
     // A token that is whole on its line is found already.

@@ -65,8 +65,7 @@ async function locate(allowed: FileRoots, path: string): Promise<Located> {
 function fullPath(allowed: FileRoots, path: string): string {
   if (path.includes('\0')) throw new PathRefusal('A path holds no null byte.');
   if (Buffer.byteLength(path) > LONGEST_PATH) throw new PathRefusal('This path is too long.', 'missing');
-  const plain = normalize(`${asRelative(allowed, path)}/.`);
-  const names = plain.split(sep).filter((name) => name !== '' && name !== '.');
+  const { plain, names } = normalised(allowed, path);
   if (names.some((name) => Buffer.byteLength(name) > LONGEST_NAME)) {
     throw new PathRefusal('A name in this path is too long.', 'missing');
   }
@@ -99,8 +98,12 @@ function placesIn(skills: readonly Skill[]): string {
 }
 
 export function isSkills(allowed: FileRoots, path: string): boolean {
-  const plain = normalize(`${asRelative(allowed, path)}/.`).split(sep);
-  return allowed.showsSkills && plain.filter((name) => name !== '' && name !== '.').join() === SKILLS;
+  return allowed.showsSkills && normalised(allowed, path).names.join() === SKILLS;
+}
+
+function normalised(allowed: FileRoots, path: string) {
+  const plain = normalize(`${asRelative(allowed, path)}/.`);
+  return { plain, names: plain.split(sep).filter((name) => name !== '' && name !== '.') };
 }
 
 /** Strips names for the start folder; an agent's folders have the same paths inside the sandbox. */
