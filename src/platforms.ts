@@ -6,7 +6,7 @@ import type { ChannelDescriptor } from './channels/kit/descriptor.js';
 import { withSpeakerName } from './channels/kit/outgoing.js';
 import { CHANNELS } from './channels/list.js';
 import type { Config } from './config.js';
-import type { Channel, ChannelHost, ChannelState } from './core/channel.js';
+import type { Channel, ChannelState } from './core/channel.js';
 import { systemClock } from './core/clock.js';
 import { platformId } from './core/ids.js';
 import { type Audit, GATEWAY } from './core/journal.js';
@@ -46,44 +46,37 @@ export async function createPlatforms(config: Config, lent: Lent): Promise<Chann
 export async function createPlatform(
   platform: PlatformName,
   { channels, network }: Config,
-  lent: Lent,
+  { store, personas, audit, log, show }: Lent,
 ): Promise<Channel | null> {
   const descriptor: ChannelDescriptor | undefined = CHANNELS.find(({ name }) => name === platform);
   const options = channels[platform];
   if (descriptor === undefined || options === null) return null;
-  return descriptor.create({ ...hostFor(platform, lent), outward: createOutward(network.proxies), options });
-}
-
-function hostFor(
-  channel: string,
-  { store, personas, audit, log, show }: Lent,
-): Omit<ChannelHost<never>, 'options' | 'outward'> {
-  return {
-    state: stateOf(store, channel),
-    cursor: (account) => store.cursor(channel, account),
-    newest: () => store.newest(channel),
-    recorded: async () => [...(await store.newest(channel)), ...(await store.newestSent(channel))],
+  return descriptor.create({
+    options,
+    outward: createOutward(network.proxies),
+    state: stateOf(store, platform),
+    cursor: (account) => store.cursor(platform, account),
+    newest: () => store.newest(platform),
+    recorded: async () => [...(await store.newest(platform)), ...(await store.newestSent(platform))],
     async sentPart(key) {
       const sent = await store.delivery(Number(key));
       // The file of a voice note is deleted by now, and a reaction is not a message.
-      if (sent?.body.speech || sent?.body.reaction) return null;
-      return sent === null
-        ? null
-        : withSpeakerName(sent.body, { appearance: sent.appearance, leads: sent.part === 0 });
+      if (sent === null || sent.body.speech || sent.body.reaction) return null;
+      return withSpeakerName(sent.body, { appearance: sent.appearance, leads: sent.part === 0 });
     },
     async personaNames(chat) {
-      const present = await personas.list(platformId(channel, chat));
+      const present = await personas.list(platformId(platform, chat));
       return present.map(({ name }) => name);
     },
     noteLink(number) {
-      const what = `this gateway was linked to ${number} on ${channel}`;
+      const what = `this gateway was linked to ${number} on ${platform}`;
       void audit.note({ kind: 'link', who: GATEWAY, where: null, what, word: null });
     },
     show,
     clock: systemClock,
     newId: randomUUID,
     log,
-  };
+  });
 }
 
 export function stateOf(store: Store, channel: string): ChannelState {
@@ -94,8 +87,6 @@ export function stateOf(store: Store, channel: string): ChannelState {
   };
 }
 
-// The terminal chat: a channel on this process's stdin and stdout.
-
 export interface TerminalSettings {
   interactive: boolean;
   onEnd(failure: unknown): void;
@@ -103,6 +94,7 @@ export interface TerminalSettings {
   lendTo(interject: (write: () => void) => void): void;
 }
 
+/** The terminal chat: a channel on this process's stdin and stdout. */
 export async function createTerminalChannel(
   config: Config,
   wishes: TerminalSettings,

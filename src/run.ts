@@ -3,13 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { appendStart, openAudit } from './audit-start.js';
 import { backgroundOf, createDelegating, createTaskWiring } from './background.js';
-import { type Config, type LoadedConfig, processConfig } from './config.js';
+import { processConfig } from './config.js';
 import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
 import { systemClock } from './core/clock.js';
 import { describe, Fault } from './core/errors.js';
 import { DEFAULT_PERSONA } from './core/ids.js';
-import type { Log } from './core/log.js';
 import { createGateway, type Gateway } from './gateway.js';
 import { createOutward } from './network/outward.js';
 import { type DataLock, takeLock, watchLocks } from './operating/lock.js';
@@ -22,22 +21,10 @@ import { checkPremises } from './premises.js';
 import { hiddenInLogs } from './secrets.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
 
-/** A run with its configuration read and its log open. */
-interface OpenedRun {
-  loaded: LoadedConfig;
-  config: Config;
-  log: Log;
-  version: string;
-  /** Aborts when the process is to end. */
-  stop: AbortSignal;
-  /** Prints to the terminal, for example a QR code. */
-  show(picture: string): void;
-  /** Lets the prompt write the log. */
-  lendTo: TerminalSettings['lendTo'];
-}
+type OpenedRun = Awaited<ReturnType<typeof open>>;
 
-/** The lease owner of a run and the locks it holds. */
-interface Roles {
+/** The locks of a run, and the part of a gateway that it plays. */
+interface Role {
   locks: (DataLock | null)[];
   /** The lease owner in the store; it belongs to the locks. */
   owner: string;
@@ -125,7 +112,8 @@ export async function worker(file: string | undefined, version: string, stop: Ab
   process.exit(0);
 }
 
-async function open(file: string | undefined, version: string, stop: AbortSignal): Promise<OpenedRun> {
+/** Reads the configuration and opens the log. */
+async function open(file: string | undefined, version: string, stop: AbortSignal) {
   const loaded = await processConfig(file, process.stderr.isTTY === true);
   const { config } = loaded;
   // The prompt writes the log, so that log lines do not disturb what is being typed.
@@ -143,17 +131,17 @@ async function open(file: string | undefined, version: string, stop: AbortSignal
     log,
     version,
     stop,
-    // To standard error, so that a container's log shows it.
-    show: (picture) => interject(() => stderr.write(`\n${picture}\n`)),
-    lendTo(lent) {
+    /** Prints to the terminal, for example a QR code. To standard error, so that a container's log shows it. */
+    show: (picture: string) => interject(() => stderr.write(`\n${picture}\n`)),
+    lendTo(lent: typeof interject) {
       interject = lent;
     },
   };
 }
 
-async function runGateway(run: OpenedRun, roles: Roles): Promise<void> {
+async function runGateway(run: OpenedRun, role: Role): Promise<void> {
   const { loaded, config, log, version, stop, show, lendTo } = run;
-  const { platforms, owner, endsWithTerminal } = roles;
+  const { platforms, owner, endsWithTerminal } = role;
   // A library may throw in its own listener, which must not end the process. After any other uncaught error the state
   // is unknown: the process exits, and the next start resumes all accepted work.
   let survives: (error: unknown) => boolean = () => false;
@@ -177,7 +165,7 @@ async function runGateway(run: OpenedRun, roles: Roles): Promise<void> {
     log.error({ reason }, 'data_dir was removed or replaced; exiting');
     end(1);
   };
-  const locks = roles.locks.filter((lock) => lock !== null);
+  const locks = role.locks.filter((lock) => lock !== null);
   const audit = openAudit(config, log);
   // The start is in the audit log before any message is accepted.
   const [appended, composed] = await Promise.allSettled([
@@ -188,7 +176,7 @@ async function runGateway(run: OpenedRun, roles: Roles): Promise<void> {
       audit,
       log,
       version,
-      terminal: roles.terminal && { ...roles.terminal, onEnd, lendTo },
+      terminal: role.terminal && { ...role.terminal, onEnd, lendTo },
       show,
       platforms,
       owner,

@@ -36,12 +36,7 @@ export interface BoardOptions extends AppOptions {
   sockets?: SocketLimits;
 }
 
-export interface Board {
-  url: string;
-  port: number;
-  /** Accepts no new requests and resolves when the running ones have ended. */
-  close(): Promise<void>;
-}
+export type Board = Awaited<ReturnType<typeof startBoard>>;
 
 export const LIMITS: ConnectionLimits = {
   headersMs: 10_000,
@@ -55,7 +50,7 @@ const CLOSE_MS = 2000;
 const MOST_HEADER_BYTES = 16_384;
 const LOOK_EVERY_MS = 1_000;
 
-export async function startBoard(options: BoardOptions): Promise<Board> {
+export async function startBoard(options: BoardOptions) {
   const { host, log, limits = LIMITS } = options;
   const closing = new AbortController();
   const server = createServer({
@@ -79,8 +74,9 @@ export async function startBoard(options: BoardOptions): Promise<Board> {
   return {
     url,
     port,
+    /** Accepts no new requests and resolves when the running ones have ended. */
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         closing.abort(OVER);
         sockets.close();
         const cut = setTimeout(() => {

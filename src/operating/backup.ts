@@ -89,13 +89,8 @@ export async function backup(
     const has = (names: readonly string[]) => names.some((name) => files.has(name));
     // The lowest version that covers the content, so that an older coterie accepts it if it can.
     const version = has(IN_DATA.slice(1)) ? 4 : has(['work', 'clipboard']) ? 3 : withMedia ? 2 : 1;
-    const manifest: Manifest = {
-      format: ARCHIVE.format,
-      version,
-      madeBy,
-      madeAt: new Date(madeAt).toISOString(),
-      logins,
-    };
+    const { format } = ARCHIVE;
+    const manifest: Manifest = { format, version, madeBy, madeAt: new Date(madeAt).toISOString(), logins };
     await fs.writeFile(join(staging, ARCHIVE.manifest), `${JSON.stringify(manifest, null, 2)}\n`);
     const archive = join(staging, 'archive.tar.gz');
     const entries = [ARCHIVE.manifest, ARCHIVE.database, ...files.keys()];

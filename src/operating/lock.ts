@@ -9,6 +9,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
+import { isMissing } from '../core/file-access.js';
 import type { Log } from '../core/log.js';
 import { keepHandle } from './v8.js';
 
@@ -25,12 +26,8 @@ export async function closeToOthers(dataDir: string, groupsDir: string, change =
   // A groups folder inside data_dir must stay reachable for the people who edit it.
   const groupsWithin = !relative(resolve(dataDir), resolve(groupsDir)).startsWith('..');
   const paths = [...(groupsWithin ? [] : [dataDir]), ...names.map((name) => join(dataDir, name))];
-  const faults: string[] = [];
-  for (const path of paths) {
-    const fault = await close(path, change);
-    if (fault !== null) faults.push(fault);
-  }
-  return faults;
+  const faults = await Promise.all(paths.map((path) => close(path, change)));
+  return faults.filter((fault) => fault !== null);
 }
 
 /** Gives a file created by root to the owner of its folder, the gateway's user. */
@@ -50,8 +47,7 @@ async function close(path: string, change: typeof chmod): Promise<string | null>
     return `others can read ${path}, and its disk does not allow a change of mode`;
   } catch (error) {
     // SQLite creates and deletes files beside a database.
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
-    return `others may be able to read ${path}: ${describe(error)}`;
+    return isMissing(error) ? null : `others may be able to read ${path}: ${describe(error)}`;
   }
 }
 

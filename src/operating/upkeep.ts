@@ -66,15 +66,19 @@ async function everyNight(parts: UpkeepParts, signal: AbortSignal): Promise<void
 
 /** One whole upkeep. Ends early when the signal aborts; the next one continues. */
 async function upkeep(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
-  const { store, clock, log, days } = parts;
+  const { store, clock, log, days, removeFiles } = parts;
   const now = clock.now();
   const before = days === 'never' ? 0 : now - days * DAY_MS;
   let rows = 0;
-  for (let more = true; more && !signal.aborted; ) {
-    const removed = await store.prune({ before, now, most: ROWS_A_STEP });
-    await removeForgottenFiles(parts);
+  for (let removed = ROWS_A_STEP; removed >= ROWS_A_STEP && !signal.aborted; ) {
+    removed = await store.prune({ before, now, most: ROWS_A_STEP });
     rows += removed;
-    more = removed >= ROWS_A_STEP;
+    // Includes files that an earlier upkeep did not get to.
+    const files: string[] = JSON.parse((await store.setting(FORGOTTEN_FILES)) ?? '[]');
+    if (files.length > 0) {
+      await removeFiles(files);
+      await store.setSetting(FORGOTTEN_FILES, '[]');
+    }
     await clock.sleep(PAUSE_MS, signal);
   }
   const media = await parts.trimMedia(signal);
@@ -83,14 +87,6 @@ async function upkeep(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
   await parts.consolidate(signal);
   if (signal.aborted) return;
   log.info({ rows, files: media.files, bytes: media.bytes }, 'nightly upkeep finished');
-}
-
-/** Includes files that an earlier upkeep did not get to. */
-async function removeForgottenFiles({ store, removeFiles }: UpkeepParts): Promise<void> {
-  const files: string[] = JSON.parse((await store.setting(FORGOTTEN_FILES)) ?? '[]');
-  if (files.length === 0) return;
-  await removeFiles(files);
-  await store.setSetting(FORGOTTEN_FILES, '[]');
 }
 
 /** Milliseconds until the next night; shorter if the last upkeep is more than a day ago. */
