@@ -38,7 +38,8 @@ export function personaName(personas: readonly Persona[], id: PersonaId): string
   return personas.find((persona) => persona.id === id)?.name ?? id;
 }
 
-export type PersonaRefusal = { ok: false; reason: string };
+/** `reason`: one sentence for the chat. */
+export type PersonaAnswer = { ok: true; persona: Persona } | { ok: false; reason: string };
 
 /** Files in `groups/<chat_id>/<persona_id>/`; edits apply to the next reply. Never throws for invalid front matter. */
 export interface Personas {
@@ -52,18 +53,10 @@ export interface Personas {
   /** When somebody first writes to its own account in a chat, unless it was deleted there. Whether it was created. */
   meet(chatId: ChatId, personaId: PersonaId): Promise<boolean>;
   /** `from`: a library persona. */
-  create(
-    chatId: ChatId,
-    name: string,
-    from: string | null,
-  ): Promise<{ ok: true; persona: Persona } | PersonaRefusal>;
+  create(chatId: ChatId, name: string, from: string | null): Promise<PersonaAnswer>;
   /** Keeps MEMORY.md. */
-  remove(chatId: ChatId, name: string): Promise<{ ok: true; persona: Persona } | PersonaRefusal>;
-  setModel(
-    chatId: ChatId,
-    name: string,
-    model: string,
-  ): Promise<{ ok: true; persona: Persona } | PersonaRefusal>;
+  remove(chatId: ChatId, name: string): Promise<PersonaAnswer>;
+  setModel(chatId: ChatId, name: string, model: string): Promise<PersonaAnswer>;
 }
 
 export interface ChatFiles {

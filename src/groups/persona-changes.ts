@@ -3,7 +3,7 @@ import { rename } from 'node:fs/promises';
 import { isMissing, unavailable } from '../core/file-access.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import { readingsOf } from '../core/likeness.js';
-import type { Persona, PersonaRefusal, Personas } from '../core/persona.js';
+import type { Persona, PersonaAnswer, Personas } from '../core/persona.js';
 import { fileUpdater } from '../core/write-whole.js';
 import { isReserved, slug } from './paths.js';
 import { freshPersonaFile, withModel } from './persona-file.js';
@@ -94,7 +94,7 @@ export function personaChanges(
   };
 }
 
-function refuse(reason: string): PersonaRefusal {
+function refuse(reason: string): PersonaAnswer {
   return { ok: false, reason };
 }
 
@@ -102,7 +102,7 @@ function taken(id: PersonaId): string {
   return `There is a persona named "${id}" here already; please choose another name.`;
 }
 
-function unknown(name: string): PersonaRefusal {
+function unknown(name: string): PersonaAnswer {
   return refuse(`There is no persona named ${quoted(name)} here; /persona lists those there are.`);
 }
 
