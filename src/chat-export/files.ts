@@ -1,7 +1,4 @@
-/**
- * The files that `export_chat` sends, and those attached to questions: `data/exports/<chat_id>/<key>/<name>`.
- * Kept until delivered; deleted when anything of their chat is forgotten, or after two days.
- */
+/** Exports and files of questions, `data/exports/<chat_id>/<key>/<name>`, kept for two days at most. */
 import { mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ChatExports, ExportFormat } from '../core/chat-record.js';

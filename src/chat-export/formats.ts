@@ -1,8 +1,4 @@
-/**
- * The export formats, written piece by piece. JSON (fields: docs/replay.md): one document, one line per
- * message. Markdown: a section per thread, a heading per day, and each message as a quotation below its
- * author, so that nobody's text can pass for a heading or for another author. Pure.
- */
+/** The export formats, written piece by piece, so that nobody's text can pass for a heading or another author. Pure. */
 import type { ChatRecord } from '../core/chat-record.js';
 import { printable, printableJson, printableLine, sizeInWords } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';

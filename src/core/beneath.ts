@@ -1,7 +1,4 @@
-/**
- * Opens files below a folder one name at a time without following links, so that a link put in place between check and
- * use leads nowhere else. By descriptor where `/proc` shows them, else by path.
- */
+/** Opens files below a folder name by name without following links, so that no link put there meanwhile leads out. */
 import { constants, existsSync } from 'node:fs';
 import { type FileHandle, mkdir, open, opendir } from 'node:fs/promises';
 import { join } from 'node:path';

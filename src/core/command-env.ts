@@ -1,8 +1,4 @@
-/**
- * Environment variables that a task may set for its commands. Excludes names that change how programs are found,
- * loaded, started or configured (from their manuals), so that an approved command does what it says.
- */
-
+/** Environment variables that a task may set: none that change how programs are found, loaded or configured. */
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,199}$/;
 
 const PREFIXES = [

@@ -1,8 +1,4 @@
-/**
- * Errors by code. The message for the operator is given where the fault is raised (what happened, where, what to do);
- * the sentence for the chat is listed here. Neither contains secrets.
- */
-
+/** Errors by code. Messages are for operators; the sentence for the chat is listed here. Neither contains secrets. */
 /** The sentence shown in the chat. Empty: the general one. */
 const SENTENCES = {
   model_unreachable: 'I could not reach my language model just now. Please try again in a moment.',

@@ -1,7 +1,4 @@
-/**
- * Ids. Those of chats and people are built by the channel from the platform's id, opaque to everything else, and safe
- * as folder names. Our own ids are unique.
- */
+/** Ids. Those of chats and people are built by the channel, opaque to all else, and safe as folder names. */
 import { randomUUID } from 'node:crypto';
 
 /** `<channel>_<platform's id>`: `telegram_-1001234567890`, `terminal_local`. Sender ids have the same form. */

@@ -1,7 +1,4 @@
-/**
- * Jobs: reminders and schedules of personas (docs/schedules.md). A slot is claimed and its event added in one
- * transaction, so a job fires at most once, despite crashes and several processes.
- */
+/** Jobs: reminders and schedules (docs/schedules.md). A slot and its event are one transaction: at most one run. */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 
 export interface JobTiming {

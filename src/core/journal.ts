@@ -1,7 +1,4 @@
-/**
- * The journal, in the two shapes of seed 002 (docs/journal.md). The store's rows are the record; `data/working.log` and
- * the Redis stream are derived. An entry is stored before its action. Also the audit log and turns for `replay`.
- */
+/** The journal (docs/journal.md): an entry is stored before its action. Also the audit log and turns for `replay`. */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { ModelClient } from './model.js';
 import type { Position } from './position.js';

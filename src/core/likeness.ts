@@ -19,10 +19,6 @@ const CONFUSABLES = [
   'ẟ δծⳝ, Ⱶ ͰᎨᎰ, Ꜿ Ͽ, ꜿ ͽ, Ꞓ ЄⲈ, ꞓ εєԑⲉꮛ',
 ];
 
-/**
- * The look of a name or a tag, based on the skeletons of Unicode Technical Standard #39, ignoring case and accents.
- * Pure.
- */
 const SAME_LOOK = new Map(
   CONFUSABLES.join(', ')
     .split(', ')
@@ -51,10 +47,7 @@ export function lookOf(text: string): string {
     .toLowerCase();
 }
 
-/**
- * The looks of a name: as written (a capital I looks like an l) and in lower case (it looks like an i), with spaces and
- * punctuation as gaps; empty without letters. Two names that share a look can be mistaken for each other.
- */
+/** As written (a capital I looks like an l) and in lower case (like an i); names that share one can be mistaken. */
 export function readingsOf(name: string): string[] {
   const readings = [name, name.normalize('NFKC').toLowerCase()].map((text) =>
     lookOf(text).replace(APART, ' ').trim(),

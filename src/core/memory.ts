@@ -1,8 +1,4 @@
-/**
- * Memory as files for operators: principles for all, three tiers per persona and chat, one daily log per chat. The next
- * read sees an edit, and every write keeps the previous version. Lengths in UTF-16 units. And its history in the store.
- */
-
+/** Memory as files for operators: the next read sees an edit. Lengths in UTF-16 units. And its history in the store. */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Origin, Origins } from './origin.js';
 import type { Phrase } from './phrase.js';

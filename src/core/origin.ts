@@ -1,7 +1,4 @@
-/**
- * The origin of words in a prompt. One untrusted piece taints the request (`conversation/turn/taint.ts`) and everything
- * that the model writes while seeing it. And the elements that fence such text in a prompt.
- */
+/** The origin of words in a prompt: one untrusted piece taints the request. And the elements that fence such words. */
 import type { ChatId } from './ids.js';
 import { lookOf } from './likeness.js';
 

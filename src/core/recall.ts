@@ -1,8 +1,4 @@
-/**
- * Recall: search in what a persona knows, always within a scope. The index is derived: if it lags, recall finds less,
- * but never anything of another scope.
- */
-
+/** Search in what a persona knows, always within a scope. The index is derived: if it lags, recall finds less. */
 import { cutAt } from './cut.js';
 import type { Zone } from './dates.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';

@@ -1,17 +1,10 @@
-/**
- * Exponential back-off. `attempt`: failures in a row, from 1. The first pause is `first` ms, each further one twice as
- * long, at most `most` ms. `random` shortens a pause by up to a quarter, so that simultaneous failures do not retry
- * together.
- */
+/** Exponential back-off. `attempt`: failures in a row, from 1. `random` shortens a pause by up to a quarter. */
 export function backoff(attempt: number, first: number, most: number, random?: () => number): number {
   const pause = Math.min(most, first * 2 ** Math.max(0, attempt - 1));
   return random === undefined ? pause : Math.round(pause * (1 - random() / 4));
 }
 
-// Guards against work that crashes the process each time. The count is stored with the work (a turn, a command, a
-// flush, a batch of updates) before each attempt.
-
-/** Attempts without an outcome after which work is parked and people are told. */
+/** Attempts without an outcome, counted before each one, after which work is parked and people are told. */
 const MOST_ATTEMPTS = 5;
 
 /** `attempts`: earlier attempts without an outcome. */

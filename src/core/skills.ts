@@ -1,7 +1,4 @@
-/**
- * Skills: bundles in the open Agent Skills format, `data/skills/<name>/SKILL.md`. A model sees names and descriptions
- * and loads a skill on demand.
- */
+/** Skills, `data/skills/<name>/SKILL.md`: a model sees names and descriptions and loads a skill on demand. */
 import { cutMarker } from './cut.js';
 import { nameInPrompt } from './origin.js';
 

@@ -1,8 +1,4 @@
-/**
- * Tasks: work for an agent, given by a program (docs/tasks.md) or delegated by a persona (docs/agents.md). A task is
- * stored before it begins, runs at most once and ends exactly once, together with the message about it.
- */
-
+/** Tasks (docs/tasks.md, docs/agents.md): stored before they begin, they run at most once and end exactly once. */
 import { createHash } from 'node:crypto';
 import type { NewQuestion } from './access.js';
 import type { ArtifactRef } from './artifacts.js';

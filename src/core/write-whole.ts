@@ -1,8 +1,4 @@
-/**
- * Writes files atomically: readers see the old or the new one, even after a crash. The new file is written beside the
- * old one (`.MEMORY.md.<process>-<number>.tmp`), synced and renamed.
- */
-
+/** Writes files whole, beside the old one (`.MEMORY.md.<process>-<number>.tmp`), synced and renamed. */
 import { readFileSync, renameSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';

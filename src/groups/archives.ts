@@ -1,8 +1,4 @@
-/**
- * Archives of conversations, `groups/<chat_id>/archive/2026-11-22T10-15-00-luna.md`: front matter, a title,
- * then each message under a heading with its author, time and id in the store. A file is written whole,
- * however long the conversation is; afterwards only its front matter changes.
- */
+/** Archives, `groups/<chat_id>/archive/2026-11-22T10-15-00-luna.md`: front matter, then messages under headings. */
 import { rmSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';

@@ -1,7 +1,4 @@
-/**
- * Clipboards on disk, `data/clipboard/<chat_id>/<persona_id>.md` (agents: `<chat_id>/agents/<agent>.md` and
- * `<agent>.md`). Writes use memory's updater and preserve every byte of the remaining items.
- */
+/** Clipboards, `data/clipboard/<chat_id>/<persona_id>.md`; of agents `<chat_id>/agents/<agent>.md` and `<agent>.md`. */
 import { join } from 'node:path';
 import type { Exclusive } from '../core/concurrency.js';
 import { cutWithMarker } from '../core/cut.js';

@@ -1,8 +1,4 @@
-/**
- * `/memory forget` on disk: removes a phrase from all memory files of a chat. MEMORY.md, the daily log and
- * clipboards lose each line with it, archives and transcripts only the words; all else is preserved.
- */
-
+/** `/memory forget` on disk: removes lines with a phrase; from archives and transcripts only the words. */
 import { lstatSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { setImmediate as nextPass } from 'node:timers/promises';

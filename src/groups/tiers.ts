@@ -1,7 +1,4 @@
-/**
- * MEMORY.md as three tiers: finds, reads and replaces their text. Pure. Works on UTF-8 bytes, as a string
- * with one character per byte, so every offset is a byte offset, and a write preserves all else.
- */
+/** MEMORY.md as three tiers. Pure. Works on bytes as characters, so that a write preserves all else. */
 import { BOM, decode, encode, endsLine } from '../core/file-text.js';
 import type { Tier } from '../core/memory.js';
 

@@ -1,8 +1,4 @@
-/**
- * MicroClaw's `groups/`, in both layouts. The older: `<chat>/<persona>/MEMORY.md`, with each chat's daily log
- * and conversations. The present: `<channel>/<chat>/` with AGENTS.md (memory) and USER.md, and
- * `<chat>/SOUL.md`. Ids are numbers: bare chat numbers are Telegram's, and persona 1 always exists.
- */
+/** MicroClaw's `groups/`: `<chat>/<persona>/MEMORY.md`, or `<channel>/<chat>/` with AGENTS.md, USER.md and SOUL.md. */
 import { composed } from '../core/file-names.js';
 import {
   filesBelow,

@@ -1,8 +1,4 @@
-/**
- * An OpenClaw workspace: MEMORY.md, memory/, the files that tell an agent its character and its owner,
- * skills/, and any other files by its owner and its agent. It is the imported folder, or `workspace/` in it
- * (as in ~/.openclaw).
- */
+/** An OpenClaw workspace: memory, character, owner, skills and other files, in the folder itself or in `workspace/`. */
 import {
   contentOf,
   filesBelow,

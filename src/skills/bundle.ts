@@ -1,8 +1,4 @@
-/**
- * Parses SKILL.md in the open Agent Skills format: YAML front matter with `name` and `description`, then
- * instructions. Ignores fields for other programs; those that limit use become conditions. Pure.
- */
-
+/** Parses SKILL.md in the open Agent Skills format. Fields that limit use become conditions. Pure. */
 import { cutAt, cutMarker } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import { composed } from '../core/file-names.js';

@@ -1,7 +1,4 @@
-/**
- * The bundles below `data/skills`, alone or in groups. Operators put them there by hand, as links or unpacked, so a broken
- * one affects no other, and no link inside one leads out of it.
- */
+/** The skills below `data/skills`, alone or in groups. A broken one affects no other; links lead out of none. */
 import { realpathSync, statSync } from 'node:fs';
 import { readdir, realpath } from 'node:fs/promises';
 import { basename, delimiter, dirname, isAbsolute, join, sep } from 'node:path';

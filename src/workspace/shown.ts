@@ -1,7 +1,4 @@
-/**
- * Files of the workspace and of agents in a prompt: trimmed, and cut to a budget with a marker. Changed files are reread,
- * and only as far as a prompt shows. An unreadable file counts as empty and is logged.
- */
+/** Files of the workspace and of agents in a prompt: cut to a budget, reread when changed, empty if unreadable. */
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Exclusive } from '../core/concurrency.js';
