@@ -24,13 +24,14 @@ export const SERVER_WAYS = 'model.servers';
 export async function createModel(config: Config, store: SettingStore, log: Log): Promise<ModelClient> {
   const { server, fallbacks, images, maxOutputTokens, timeoutSeconds } = config.model;
   if (!server) return (await import('./models/offline.js')).createOfflineModel();
-  const { createOpenAiModel, withFallbacks } = await import('./models/openai.js');
-  const { createServerWays } = await import('./models/server-ways.js');
+  const { createOpenAiModel } = await import('./models/openai.js');
+  const { withFallbacks } = await import('./models/fallbacks.js');
+  const { ServerWays } = await import('./models/server-ways.js');
   const storage = {
     load: store.setting.bind(store, SERVER_WAYS),
     save: store.setSetting.bind(store, SERVER_WAYS),
   };
-  const ways = createServerWays(storage, log);
+  const ways = new ServerWays(storage, log);
   await ways.refresh();
   const shared = {
     ways,

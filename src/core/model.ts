@@ -43,7 +43,7 @@ export interface ModelRequest {
   tools: ToolDescription[];
   /** Absent: the configured one. */
   model?: string;
-  temperature?: number;
+  temperature?: number | undefined;
   /** Lower than the configured one. */
   maxOutputTokens?: number;
   /** False: sent only to keep the server's prompt cache valid. Default: true. */

@@ -1,40 +1,94 @@
-/** One request to a server, watched for silence until its last chunk; and the further request for an incomplete answer. */
+/**
+ * One request to a server, watched for silence until its last chunk. Reads server-sent events, or one JSON document if the server
+ * does not stream.
+ */
+import { Readable } from 'node:stream';
+import { createParser } from 'eventsource-parser';
 import type { Clock } from '../core/clock.js';
-import type { ModelEvent, ModelMessage, ModelRequest } from '../core/model.js';
-import { TIMES_AN_ANSWER } from '../core/network.js';
-import { type Answer, type AnswerReader, failureOf, isCutAtLimit, isEmpty } from './answer.js';
-import { ServerError } from './failures.js';
+import { describe } from '../core/errors.js';
+import type { ModelEvent } from '../core/model.js';
+import { addressOf, type Outward, TIMES_AN_ANSWER } from '../core/network.js';
+import { NOT_PACKED } from '../core/response-body.js';
+import { type Answer, type AnswerReader, eventsTo, isEmpty, type Shown } from './answer.js';
+import {
+  broken,
+  connectionError,
+  endless,
+  errorInAnswer,
+  plainWords,
+  refusal,
+  ServerError,
+  throwIfFailed,
+} from './failures.js';
+import { continued, continuedSoFar } from './further.js';
 import { parse, record } from './json.js';
-import type { ChatRequest } from './request.js';
+import { type Body, type ChatRequest, SLOT } from './request.js';
 import { createSaidReader, type SaidReader } from './said.js';
-import { type Body, chunksOf, type HttpPost } from './stream.js';
+import type { ModelServer } from './server-ways.js';
 
-/** The text shown so far; shared by all attempts of a request. */
-export interface Shown {
-  text: string;
+/** A multiple of 3, so that the base64 of the pieces can be joined. */
+const PIECE_BYTES = 3 * 16_384;
+
+export function* piecesOf({ text, pictures }: Body): Generator<Buffer> {
+  for (const [n, part] of text.split(SLOT).entries()) {
+    const picture = pictures[n - 1] ?? Buffer.alloc(0);
+    for (let at = 0; at < picture.length; at += PIECE_BYTES) {
+      yield Buffer.from(picture.toString('base64', at, Math.min(at + PIECE_BYTES, picture.length)));
+    }
+    yield Buffer.from(part);
+  }
+}
+
+function lengthOf({ text, pictures }: Body): number {
+  const base64 = pictures.reduce((sum, { length }) => sum + 4 * Math.ceil(length / 3) - SLOT.length, 0);
+  return Buffer.byteLength(text) + base64;
+}
+
+/** Posts JSON and resolves with the body of a successful response. Never retries. Throws ServerError without headers or key. */
+type HttpPost = (body: Body, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>;
+
+/** Reads at most eight times `mostBytes` of a refusal. */
+export function createPost(
+  server: Pick<ModelServer, 'baseUrl' | 'apiKey' | 'headers'>,
+  path: string,
+  outward: Outward,
+  clock: Clock,
+  mostBytes: number,
+): HttpPost {
+  const { url, headers } = addressOf(server.baseUrl, path);
+  const ask = outward.fetch();
+  Object.assign(headers, NOT_PACKED, {
+    accept: 'application/json, text/event-stream',
+    'content-type': 'application/json',
+    'user-agent': 'coterie',
+  });
+  if (server.apiKey) headers.authorization = `Bearer ${server.apiKey}`;
+  for (const [name, value] of Object.entries(server.headers ?? {})) headers[name.toLowerCase()] = value;
+
+  return async (body, signal) => {
+    const hasPictures = body.pictures.length > 0;
+    const sent = {
+      method: 'POST',
+      redirect: 'manual',
+      signal,
+      headers: hasPictures ? { ...headers, 'content-length': `${lengthOf(body)}` } : headers,
+      body: hasPictures ? Readable.from(piecesOf(body)) : body.text,
+      duplex: 'half',
+    };
+    const response = await ask(url, sent as never).catch((error) => {
+      throw connectionError(error);
+    });
+    if (!response.ok) throw await refusal(response, clock.now(), mostBytes * TIMES_AN_ANSWER);
+    return (response.body ?? []) as AsyncIterable<Uint8Array>;
+  };
 }
 
 /** Reading the whole text after every piece would take quadratic time, so it is read again only when it has grown by 1 %. */
 const GROWTH = 1.01;
+/** A text without any of these is only words: it needs no reader. */
+const MAY_HOLD_MORE = /[`<[]|^\s*\{/;
 
-/** Keep-alives extend the wait to this many times the silence limit; then the model must write something. */
-const TIMES_SILENCE = 4;
-/** Wait for the usage after the last piece of a finished answer, in ms. */
-const GRACE_MS = 1_500;
-
-/** Yields text as the model writes it, then returns the answer. Throws ServerError; the caller checks its own signal first. */
-export async function* attempt({
-  post,
-  body,
-  answer,
-  silenceMs,
-  shown,
-  mostBytes,
-  sent,
-  before,
-  clock,
-  signal,
-}: {
+export interface Sending {
   post: HttpPost;
   body: Body;
   /** A new reader for each attempt. */
@@ -45,41 +99,47 @@ export async function* attempt({
   /** Maximum size of an answer (text, calls and reasoning), in bytes. */
   mostBytes: number;
   /** Tools that the text may call, and messages that it may quote. */
-  sent: { tools: ChatRequest['tools']; messages: ChatRequest['messages'] };
+  sent: Pick<ChatRequest, 'tools' | 'messages'>;
   /** The text of an earlier request that this answer continues; empty if none. */
   before: string;
   clock: Clock;
   signal: AbortSignal;
-}): AsyncGenerator<ModelEvent, Answer> {
+}
+
+/** Yields text as the model writes it, then returns the answer. Throws ServerError; the caller checks its own signal first. */
+export async function* attempt(sending: Sending): AsyncGenerator<ModelEvent, Answer> {
+  const { answer, mostBytes, shown, before, clock, signal } = sending;
   const connection = new AbortController();
   const hangUp = () => connection.abort();
-  const patience = new Patience(silenceMs, mostBytes, clock, hangUp);
-  const heard = (bytes: number) => patience.heard(bytes);
-  const said = createSaidReader(sent);
+  const patience = new Patience(sending.silenceMs, mostBytes, clock, hangUp);
+  let said: SaidReader | null = null;
   let isMarked = false;
   let isOpen = true;
   signal.addEventListener('abort', hangUp, { once: true });
   if (signal.aborted) hangUp();
   try {
-    const response = await post(body, connection.signal);
+    const response = await sending.post(sending.body, connection.signal);
     patience.heard(0);
     yield* eventsTo(shown, before);
     let dueAt = 0;
-    const chunks = chunksOf(response, { heard, hangUp, mostBytes, clock });
-    let next = await chunks.next();
-    for (; !next.done; next = await chunks.next()) {
+    for await (const chunk of chunksOf(response, patience, mostBytes)) {
+      isMarked = chunk === MARK;
+      if (isMarked) break;
       const isGoingOn = answer.finish() === null;
-      const brought = answer.add(next.value);
+      const brought = answer.add(chunk);
       const isFinished = answer.finish() !== null;
       if (brought !== 'nothing' || (isGoingOn && isFinished)) patience.written(isFinished);
       const size = answer.bytes();
-      if (size > mostBytes) throw endless('wrote', mostBytes);
+      if (size > mostBytes) throw tooLong('wrote', mostBytes);
       if (brought !== 'text' || size < dueAt) continue;
       dueAt = size * GROWTH;
-      const visible = said.soFar(answer.visible());
-      yield* eventsTo(shown, continuedSoFar(before, visible));
+      let visible = answer.visible();
+      if (MAY_HOLD_MORE.test(visible)) {
+        said ??= createSaidReader(sending.sent);
+        visible = said.soFar(visible);
+      }
+      yield* eventsTo(shown, before === '' ? visible : continuedSoFar(before, visible));
     }
-    isMarked = next.value === 'marked';
     isOpen = false;
   } catch (error) {
     // A complete answer counts, even if the connection broke or more arrived afterwards.
@@ -93,14 +153,38 @@ export async function* attempt({
     signal.removeEventListener('abort', hangUp);
   }
   const whole = answer.complete();
-  const complete = { ...whole, finish: whole.finish ?? (isMarked ? finishOfMarked(whole) : null) };
-  const failure = failureOf(complete.finish);
-  if (failure !== null) throw new ServerError(failure);
-  const read = withWrittenCalls(complete, said);
-  const text = continued(before, read.text);
+  // Some servers end an answer only with the mark at the end of the stream (Snowflake Cortex).
+  if (isMarked && !isEmpty(whole)) whole.finish ??= whole.calls.length > 0 ? 'tool_calls' : 'stop';
+  if (whole.finish !== 'stop') throwIfFailed(whole.finish);
+  const isPlain = !MAY_HOLD_MORE.test(whole.text);
+  const read = isPlain ? whole : withWrittenCalls(whole, said ?? createSaidReader(sending.sent));
+  const text = before === '' ? read.text : continued(before, read.text);
   yield* eventsTo(shown, text);
   return { ...read, text };
 }
+
+/** Takes calls from the text if the server found none in it. */
+function withWrittenCalls(answer: Answer, reader: SaidReader): Answer {
+  const { text, calls, failed, isOpen } = reader.whole(answer.text);
+  if (text === answer.text && calls.length === 0) return answer;
+  const { items, ...besides } = answer.besides;
+  // All items would bring the removed text back; calls need only the items that led to them.
+  const kept = items?.filter(({ type }) => type !== 'message');
+  if (answer.calls.length > 0)
+    return { ...answer, text, besides: { ...besides, ...(kept && { items: kept }) } };
+  const written = calls.map((call) => ({ ...call, id: '' }));
+  const failedCall = failed === null ? {} : { failedCall: { why: failed, isOpen } };
+  return { ...answer, text, calls: written, besides, ...failedCall };
+}
+
+function tooLong(what: 'wrote' | 'sent', most: number): ServerError {
+  return endless(`${what} more than ${most.toLocaleString('en')} bytes without coming to an end`);
+}
+
+/** Keep-alives extend the wait to this many times the silence limit; then the model must write something. */
+const TIMES_SILENCE = 4;
+/** Wait for the usage after the last piece of a finished answer, in ms. */
+const GRACE_MS = 1_500;
 
 /** Watches a request for silence, for keep-alives without an answer, and for an answer that continues after its end. */
 class Patience {
@@ -116,20 +200,21 @@ class Patience {
   constructor(
     private readonly silenceMs: number,
     private readonly mostBytes: number,
-    private readonly clock: Clock,
-    private readonly hangUp: () => void,
+    readonly clock: Clock,
+    readonly hangUp: () => void,
   ) {
     this.lastHeard = clock.now();
     this.lastWritten = this.lastHeard;
     this.cancel = clock.after(silenceMs, () => this.watch());
   }
 
+  /** `bytes`: of everything that arrives, including keep-alive comments. */
   heard(bytes: number): void {
     this.lastHeard = this.clock.now();
     this.idleBytes += bytes;
     // One document or event arrives in many pieces.
     const most = 2 * TIMES_AN_ANSWER * this.mostBytes;
-    if (this.idleBytes > most) throw endless('sent', most);
+    if (this.idleBytes > most) throw tooLong('sent', most);
   }
 
   written(isFinished: boolean): void {
@@ -164,109 +249,102 @@ class Patience {
   }
 }
 
-/** Takes calls from the text if the server found none in it. */
-function withWrittenCalls(answer: Answer, reader: SaidReader): Answer {
-  const { text, calls, failed, isOpen } = reader.whole(answer.text);
-  if (text === answer.text && calls.length === 0) return answer;
-  const { items, ...besides } = answer.besides;
-  // All items would bring the removed text back; calls need only the items that led to them.
-  const kept = items?.filter(({ type }) => type !== 'message');
-  if (answer.calls.length > 0)
-    return { ...answer, text, besides: { ...besides, ...(kept && { items: kept }) } };
-  const written = calls.map((call) => ({ ...call, id: '' }));
-  const failedCall = failed === null ? {} : { failedCall: { why: failed, isOpen } };
-  return { ...answer, text, calls: written, besides, ...failedCall };
-}
+/** Ends the chunks of a body that ended with `[DONE]`. */
+const MARK = Symbol('[DONE]');
+/** How long a server may keep the connection open after its answer, in ms. */
+const END_MS = 100;
 
-/** Some servers end an answer only with the mark at the end of the stream (Snowflake Cortex). */
-function finishOfMarked(whole: Answer): string | null {
-  if (isEmpty(whole)) return null;
-  return whole.calls.length > 0 ? 'tool_calls' : 'stop';
-}
+/** Reads chunks. Throws ServerError if they are malformed, or if one line, event or document exceeds eight times `mostBytes`. */
+async function* chunksOf(
+  body: AsyncIterable<Uint8Array>,
+  patience: Patience,
+  mostBytes: number,
+): AsyncGenerator<unknown> {
+  const reader = body[Symbol.asyncIterator]();
+  const decoder = new TextDecoder();
+  const longest = mostBytes * TIMES_AN_ANSWER;
+  let form: 'unknown' | 'events' | 'document' = 'unknown';
+  let document = '';
+  /** Since the last whole event. */
+  let bytes = 0;
+  let events: { name: string | undefined; data: string }[] = [];
+  let hasEvents = false;
+  let sample = '';
+  const parser = createParser({
+    onEvent({ event, data }) {
+      events.push({ name: event, data });
+      hasEvents = true;
+      bytes = 0;
+    },
+    onComment() {
+      bytes = 0;
+    },
+    onError({ line = '' }) {
+      if (sample.length < 2000) sample += `${line.slice(0, 2000)}\n`;
+    },
+  });
 
-function endless(what: 'wrote' | 'sent', most: number): ServerError {
-  const words = `${what} more than ${most.toLocaleString('en')} bytes without coming to an end`;
-  return new ServerError({ kind: 'endless', words });
-}
-
-/** Events from the shown text to `text`: the new part, after a restart if it does not continue. */
-export function* eventsTo(shown: Shown, text: string): Generator<ModelEvent> {
-  const isNew = !text.startsWith(shown.text);
-  const delta = isNew ? text : text.slice(shown.text.length);
-  shown.text = text;
-  if (isNew) yield { kind: 'restart' };
-  if (delta !== '') yield { kind: 'text', delta };
-}
-
-export interface Further {
-  why: 'empty' | 'no room' | 'cut' | 'failed call';
-  request: ModelRequest;
-  outputTokens: number;
-  before: string;
-}
-
-const MORE_ROOM = 4;
-
-const SAY_SOMETHING =
-  'Your answer was empty. Please continue: say in words, in the language of the conversation, what there is to say.';
-const notCalled = (why: string) =>
-  `Your last answer tried to call a tool in its text, which did nothing and was shown to nobody. ${why} If the call is still needed, make it as a proper tool call; else answer in words, in the language of the conversation.`;
-const CARRY_ON =
-  'Your answer was cut off at its length limit. Begin with its last few words once more, and carry on from there to the end, in the same language and form. Say nothing about the interruption.';
-
-/** Window for finding an overlap of two texts, and the shortest overlap accepted, in characters. */
-const MOST_OVERLAP = 200;
-const LEAST_OVERLAP = 8;
-
-/**
- * The further request for an incomplete answer; null if it is complete. After an empty answer or an invalid call in the text, a
- * message is added, because the same request mostly fails the same way. A cut text is continued; if reasoning or a call used up the
- * limit, it is raised. Pure.
- */
-export function furtherFor(request: ModelRequest, answer: Answer, outputTokens: number): Further | null {
-  const { text, calls, finish, failedCall } = answer;
-  const isAtLimit = isCutAtLimit(finish);
-  const roomy: Further = { why: 'no room', request, outputTokens: outputTokens * MORE_ROOM, before: '' };
-  const said: ModelMessage = { role: 'assistant', content: text, calls: [] };
-  const before = '';
-  if (calls.length === 0 && failedCall !== undefined) {
-    if (isAtLimit && failedCall.isOpen) return roomy;
-    const between = text === '' ? [] : [said];
-    const again = withMore(request, notCalled(failedCall.why), ...between);
-    return { why: 'failed call', request: again, outputTokens, before };
+  for (let isDone = false; !isDone; ) {
+    const { done = false, value } = await reader.next().catch((error) => {
+      throw broken(`broke off its answer (${describe(error)})`);
+    });
+    isDone = done;
+    const size = value?.length ?? 0;
+    patience.heard(size);
+    bytes += size;
+    let text = decoder.decode(value, { stream: !done });
+    if (form === 'unknown') {
+      // Skips a byte order mark and keep-alive blank lines.
+      text = text.trimStart();
+      // By the first character, because some servers send a wrong content type.
+      if (text !== '') form = text[0] === '{' || text[0] === '[' ? 'document' : 'events';
+    }
+    if (form === 'document') document += text;
+    else if (form === 'events') parser.feed(done ? `${text}\n\n` : text);
+    const read = events;
+    events = [];
+    for (const { name, data } of read) {
+      const [before = '', ...rest] = data.split(/^\[DONE\]/m);
+      yield* chunksIn(before, name);
+      if (rest.length === 0) continue;
+      void drain(reader, patience);
+      return yield MARK;
+    }
+    if (bytes > longest) {
+      throw endless(`sent ${longest.toLocaleString('en')} bytes without the end of a line`);
+    }
   }
-  if (isEmpty(answer)) {
-    if (isAtLimit) return roomy;
-    const again = withMore(request, SAY_SOMETHING);
-    return request.mayBeEmpty ? null : { why: 'empty', request: again, outputTokens, before };
-  }
-  if (!isAtLimit) return null;
-  if (calls.length > 0) {
-    return calls.every((call) => record(parse(call.arguments)) !== null) ? null : roomy;
-  }
-  const isMostlyThought = (answer.reasoningTokens ?? 0) > outputTokens / 2;
-  return {
-    why: 'cut',
-    request: withMore(request, CARRY_ON, said),
-    outputTokens: isMostlyThought ? outputTokens * MORE_ROOM : outputTokens,
-    before: text,
-  };
+  if (form === 'document') yield checked(parse(document), undefined);
+  else if (!hasEvents) throw broken(`answered with neither events nor JSON: ${plainWords(sample)}`);
 }
 
-/** Joins two texts and drops the words repeated at the joint. */
-export function continued(before: string, after: string): string {
-  const most = Math.min(before.length, after.length, MOST_OVERLAP);
-  for (let length = most; length >= LEAST_OVERLAP; length--) {
-    if (before.endsWith(after.slice(0, length))) return before + after.slice(length);
+/** Data of an event that only keeps the connection alive. */
+const HEARTBEAT = /^\W{0,3}(ping|heartbeat|keep-?alive|null)?\W{0,3}$/i;
+
+/** Some servers omit the blank line between events, so each line is a chunk. */
+function chunksIn(data: string, name: string | undefined): unknown[] {
+  if (HEARTBEAT.test(data) && name !== 'error') return [];
+  const whole = parse(data);
+  const values = whole === undefined ? data.trim().split('\n').map(parse) : [whole];
+  if (values.includes(undefined)) throw broken('sent an event that is not JSON');
+  return values.map((value) => checked(value, name));
+}
+
+/** An error may come as a chunk, long after the status 200. */
+function checked(data: unknown, eventName: string | undefined): unknown {
+  const chunk = record(Array.isArray(data) ? data[0] : data);
+  if (chunk === null) throw broken('answered with malformed JSON');
+  if (eventName === 'error' || (chunk.error ?? null) !== null) throw errorInAnswer(chunk);
+  return chunk;
+}
+
+/** Reads to the end so that the connection can be reused; hangs up after END_MS. Never rejects. */
+async function drain(reader: AsyncIterator<unknown>, { clock, hangUp }: Patience): Promise<void> {
+  const cancel = clock.after(END_MS, hangUp);
+  try {
+    while (!(await reader.next()).done);
+  } catch {
+    // The answer is already complete.
   }
-  return before + after;
-}
-
-/** Like `continued`, for a text still being written: shows nothing while the joint may still change. */
-export function continuedSoFar(before: string, after: string): string {
-  return before === '' || after.length > MOST_OVERLAP ? continued(before, after) : before;
-}
-
-function withMore(request: ModelRequest, content: string, ...between: ModelMessage[]): ModelRequest {
-  return { ...request, messages: [...request.messages, ...between, { role: 'user', content }] };
+  cancel();
 }

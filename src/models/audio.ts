@@ -7,7 +7,7 @@ import { addressOf, MOST_DOCUMENT_BYTES, type Outward } from '../core/network.js
 import { fetchWhole } from '../core/response-body.js';
 import { classify, connectionError, plainWords, refusalOf, ServerError } from './failures.js';
 import { parse, record } from './json.js';
-import { createRedactor, shownUrl } from './redact.js';
+import { redactorFor, shownUrl } from './redact.js';
 
 export interface AudioServer {
   baseUrl: string;
@@ -31,7 +31,7 @@ export function createSpeaker({
   clock: Clock;
 }): Speaker {
   const ask = createAsk(server, '/audio/speech', { outward, clock, mostBytes: MOST_SPEECH_BYTES });
-  const redact = createRedactor(server);
+  const redact = redactorFor(server);
   return {
     async speak({ text, voice, signal }) {
       const asked = { model: server.model, voice, input: text, response_format: 'opus' };
@@ -64,7 +64,7 @@ export function createTranscriber({
 }): Transcriber {
   const { model } = server;
   const ask = createAsk(server, '/audio/transcriptions', { outward, clock, mostBytes });
-  const redact = createRedactor(server);
+  const redact = redactorFor(server);
   const place = shownUrl(server.baseUrl);
   const failed = (words: string) =>
     new Fault('model_unreachable', `The transcription server at ${place} (model "${model}"): ${words}`);

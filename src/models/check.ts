@@ -5,7 +5,7 @@ import { Fault } from '../core/errors.js';
 import type { ModelRequest, ToolDescription } from '../core/model.js';
 import type { Answer } from './answer.js';
 import { type ContextWindow, TOLD_LESS } from './context-window.js';
-import type { ServerWays } from './server-ways.js';
+import type { OpenAiModelOptions } from './server-ways.js';
 
 const LONG_PROMPT_TOKENS = 6000;
 const READY = 'Answer with the single word: ready';
@@ -18,13 +18,9 @@ const PROBE: ToolDescription = {
 
 /** Throws Fault if the model does not answer. `place`: the server's address without secrets. */
 export async function checkModel(
-  {
-    place,
-    name,
-    window,
-    ways,
-    now,
-  }: { place: string; name: string; window: ContextWindow; ways: ServerWays; now: number },
+  place: string,
+  window: ContextWindow,
+  { ways, server: { name }, clock }: OpenAiModelOptions,
   ask: (request: ModelRequest) => Promise<Answer>,
 ): Promise<{ identity: string; warnings: string[] }> {
   // Reports what was learnt, of other models on this server too, before it is forgotten.
@@ -55,7 +51,7 @@ export async function checkModel(
   if (!short.usage?.inputTokens) {
     warnings.push('it does not report token usage: /usage stays empty, and a cut window cannot be noticed');
   } else if (window.tokens(name) > LONG_PROMPT_TOKENS * 1.25) {
-    warnings.push(...(await longPromptWarnings(now, ask)));
+    warnings.push(...(await longPromptWarnings(clock.now(), ask)));
   }
   return { identity: `${name} at ${place}`, warnings };
 }

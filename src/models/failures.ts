@@ -21,11 +21,6 @@ export interface ServerErrorDetails {
   shouldRetry?: boolean | undefined;
 }
 
-/** Codes of `ServerErrorDetails` for streams that ended without an answer; see `classify`. */
-export const FILTERED = 'content_filter';
-export const WINDOW_EXCEEDED = 'context_window_exceeded';
-export const MALFORMED_CALL = 'malformed_function_call';
-
 /** Used only inside this folder; `openai.ts` turns it into a Fault. */
 export class ServerError extends Error {
   override readonly name = 'ServerError';
@@ -33,6 +28,14 @@ export class ServerError extends Error {
   constructor(readonly details: ServerErrorDetails) {
     super(details.words);
   }
+}
+
+export function broken(words: string): ServerError {
+  return new ServerError({ kind: 'broken', words });
+}
+
+export function endless(words: string): ServerError {
+  return new ServerError({ kind: 'endless', words });
 }
 
 export function connectionError(error: unknown): ServerError {
@@ -43,9 +46,50 @@ export function connectionError(error: unknown): ServerError {
     : new ServerError({ kind: 'unreachable', words });
 }
 
-/** Reads an unsuccessful response. Some servers repeat the whole request in it, so at most `mostBytes` are read. */
+/** Codes of `ServerErrorDetails` for streams that ended without an answer; see `classify`. */
+const FILTERED = 'content_filter';
+const MALFORMED_CALL = 'malformed_function_call';
+
+/** Finish reasons. The first match counts: GLM has `sensitive`, `network_error` and `model_context_window_exceeded`. */
+const FAILED: [RegExp, code: string | null, what: string][] = [
+  [
+    /context_window_exceeded|context_length_exceeded/i,
+    'context_window_exceeded',
+    'the context window was exceeded',
+  ],
+  [
+    /content_?filter|sensitive|safety|prohibited|blocklist|recitation|spii|guardrail|^refusal$/i,
+    FILTERED,
+    'its content filter stopped the answer',
+  ],
+  [/malformed_function_call/i, MALFORMED_CALL, 'the model wrote a tool call that cannot be read'],
+  [/error|abort|insufficient_system_resource/i, null, 'its answer failed on the way'],
+];
+
+/** Throws what a finish reason means, except after a normal end, a token limit or an unknown reason. */
+export function throwIfFailed(finish: string | null): void {
+  if (finish === null) throw broken('broke off its answer without saying that it was finished');
+  const found = FAILED.find(([wording]) => wording.test(finish));
+  if (found === undefined) return;
+  const [, code, what] = found;
+  const words = `${what} (it ended with "${finish.slice(0, 60)}")`;
+  throw code === null ? broken(words) : new ServerError({ kind: 'answered', words, code });
+}
+
+/** Reads an unsuccessful response as far as it comes. Some servers repeat the whole request in it, so at most `mostBytes` are read. */
 export async function refusal(response: Response, now: number, mostBytes: number): Promise<ServerError> {
-  return refusalOf(response, await textOf(response, mostBytes), now);
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const piece of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+      pieces.push(piece);
+      bytes += piece.length;
+      if (bytes > mostBytes) break;
+    }
+  } catch {
+    // The status suffices; keep what came.
+  }
+  return refusalOf(response, Buffer.concat(pieces).toString('utf8'), now);
 }
 
 export function refusalOf(
@@ -69,50 +113,30 @@ export function errorInAnswer(chunk: unknown): ServerError {
   return new ServerError({ kind: 'answered', ...errorBody(chunk) });
 }
 
-/** The body as far as it came, even if it is cut or the connection breaks. */
-async function textOf({ body }: Response, mostBytes: number): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
-  try {
-    for await (const piece of (body ?? []) as AsyncIterable<Uint8Array>) {
-      pieces.push(piece);
-      bytes += piece.length;
-      if (bytes > mostBytes) break;
-    }
-  } catch {
-    // The status suffices; keep what came.
-  }
-  return Buffer.concat(pieces).toString('utf8');
-}
-
 /**
  * Reads the shapes that servers use: `{error: {…}}`, `{error: "…"}`, `{message}`, `{detail: "…"}`, FastAPI's `{detail: [{loc,
  * msg}]}`, an array of one (Gemini) and plain text. Omits a validator's echo of the request (`input`), which may contain people's
  * words.
  */
-function errorBody(
-  body: unknown,
-): Pick<ServerErrorDetails, 'words' | 'code' | 'param' | 'status' | 'window'> {
+function errorBody(body: unknown): Omit<ServerErrorDetails, 'kind'> {
   if (typeof body === 'string') return { words: plainWords(body) };
   const outer = record(Array.isArray(body) ? body[0] : body) ?? {};
   const source = record(outer.error) ?? outer;
   const { code, n_ctx: window } = source;
-  const faults = (Array.isArray(outer.detail) ? outer.detail : []).map((fault) => {
-    const loc = record(fault)?.loc;
-    const place = (Array.isArray(loc) ? loc : []).filter((part) => part !== 'body').join('.');
-    return { place, words: word(record(fault)?.msg) ?? 'invalid' };
-  });
-  const words = Array.isArray(outer.detail)
-    ? faults.map((fault) => `${fault.place}: ${fault.words}`).join('; ')
+  const faults = Array.isArray(outer.detail) ? outer.detail.map(record) : null;
+  const places = faults?.map((fault) => (Array.isArray(fault?.loc) ? fault.loc : []));
+  const named = places?.map((place) => place.filter((part) => part !== 'body').join('.')) ?? [];
+  const words = faults
+    ? faults.map((fault, n) => `${named[n]}: ${word(fault?.msg) ?? 'invalid'}`).join('; ')
     : (word(source.message) ?? word(outer.error) ?? word(outer.detail) ?? word(source.msg));
-  const isStatus = typeof code === 'number' && code >= 400 && code < 600;
-  const named = typeof code === 'number' && !isStatus ? String(code) : (word(code) ?? word(source.type));
+  // OpenRouter sends the status as a numeric code.
+  const status = typeof code === 'number' && code >= 400 && code < 600 ? code : undefined;
+  const number = typeof code === 'number' && status === undefined ? String(code) : null;
   return {
     words: (words ?? 'no reason given').slice(0, 1000),
-    code: named ?? undefined,
-    param: word(source.param) ?? word(faults[0]?.place) ?? undefined,
-    // OpenRouter sends the status as a numeric code.
-    status: isStatus ? code : undefined,
+    code: number ?? word(code) ?? word(source.type) ?? undefined,
+    param: word(source.param) ?? word(named[0]) ?? undefined,
+    status,
     window: typeof window === 'number' && window > 0 ? window : undefined,
   };
 }
@@ -265,18 +289,6 @@ export function failedRequest(
   return new Fault(code, `${title} ${whatHappened(error)}${times}.${advice(code, error)}`);
 }
 
-export function emptyAnswer(title: string): Fault {
-  return new Fault('model_empty', `${title} gave an empty answer twice.`);
-}
-
-/** The answer reached its limit without text. `outputTokens`: the limit of the first request. */
-export function wordlessAnswer(title: string, outputTokens: number): Fault {
-  return new Fault(
-    'model_empty',
-    `${title} reached its limit of ${outputTokens} tokens before it said anything, mostly by thinking, and more room did not help: raise model.max_output_tokens, or let it think less.`,
-  );
-}
-
 /** A long request ended without text or usage: LM Studio does this if the request does not fit. */
 export function overflow(title: string): Fault {
   return new Fault(
@@ -296,16 +308,14 @@ function whatHappened(error: ServerErrorDetails): string {
   return error.status === undefined ? `answered: ${words}` : `answered with ${error.status}: ${words}`;
 }
 
-function advice(code: FaultCode, error: ServerErrorDetails): string {
+function advice(code: FaultCode, { words, status, kind, code: its }: ServerErrorDetails): string {
   if (code === 'context_too_long')
     return ' The conversation is made shorter; model.context_tokens says how much the model takes.';
-  if (ACCOUNT_LIMIT.test(error.words)) {
+  if (ACCOUNT_LIMIT.test(words))
     return ' Raise the limit of the account, or set model.context_tokens below it.';
-  }
-  if (error.status === 401 || error.status === 403) return ' Check model.api_key.';
-  if (error.status === 404) return ' Check model.name and model.base_url.';
-  if (error.code === 'insufficient_quota' || error.status === 402) return ' The account needs credit.';
-  if (error.kind === 'silent') return ' It may be overloaded, or model.timeout_seconds too short for it.';
-  if (error.kind === 'unreachable') return ' Check model.base_url and that the server runs.';
-  return '';
+  if (status === 401 || status === 403) return ' Check model.api_key.';
+  if (status === 404) return ' Check model.name and model.base_url.';
+  if (its === 'insufficient_quota' || status === 402) return ' The account needs credit.';
+  if (kind === 'silent') return ' It may be overloaded, or model.timeout_seconds too short for it.';
+  return kind === 'unreachable' ? ' Check model.base_url and that the server runs.' : '';
 }

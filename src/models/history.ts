@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Echo, ModelMessage } from '../core/model.js';
 import { element, escaped } from '../core/origin.js';
 import { record } from './json.js';
+import type { Quirk } from './server-ways.js';
 
 /** Names and ids that every server accepts (OpenAI's rule; Anthropic, Mistral and vLLM check it as well). */
 const FITS = /^[A-Za-z0-9_-]{1,64}$/;
@@ -132,10 +133,7 @@ export function echoedNames(messages: ModelMessage[], to: Addressee | null): str
 }
 
 /** Rewrites the calls of messages to which `applies`, and their results, as text, and merges consecutive messages of one side. */
-export function withoutCalls(
-  messages: ModelMessage[],
-  applies: (message: ModelMessage) => boolean,
-): ModelMessage[] {
+function withoutCalls(messages: ModelMessage[], applies: (message: ModelMessage) => boolean): ModelMessage[] {
   const names = new Map<string, string>();
   const plain: ModelMessage[] = [];
   for (const message of messages) {
@@ -181,7 +179,7 @@ function merged(last: ModelMessage, next: ModelMessage): ModelMessage | null {
 const BETWEEN: ModelMessage = { role: 'assistant', content: '(I have read the results.)', calls: [] };
 
 /** Inserts an assistant message between a tool's result and a user's message (Mistral). */
-export function inOrder(messages: ModelMessage[]): ModelMessage[] {
+function inOrder(messages: ModelMessage[]): ModelMessage[] {
   return messages.flatMap((message, n) => (isUserAfterTool(messages, n) ? [BETWEEN, message] : [message]));
 }
 
@@ -196,7 +194,7 @@ function isUserAfterTool(messages: ModelMessage[], n: number): boolean {
 const GOES_ON: ModelMessage = { role: 'user', content: '(The conversation goes on.)' };
 
 /** Makes user and assistant alternate, starting with the user; messages with calls, and results, stay unchanged. */
-export function inTurns(messages: ModelMessage[]): ModelMessage[] {
+function inTurns(messages: ModelMessage[]): ModelMessage[] {
   const whole = withoutCalls(messages, () => false);
   const first = whole.findIndex(({ role }) => role !== 'system');
   return whole[first]?.role === 'assistant' ? whole.toSpliced(first, 0, GOES_ON) : whole;
@@ -212,7 +210,7 @@ export function takesTurns(messages: ModelMessage[]): boolean {
 }
 
 /** Moves the text of system messages before the first user message. */
-export function withoutSystem(messages: ModelMessage[]): ModelMessage[] {
+function withoutSystem(messages: ModelMessage[]): ModelMessage[] {
   const isSystem = ({ role }: ModelMessage) => role === 'system';
   const system = messages.filter(isSystem).map(({ content }) => content);
   const [first, ...rest] = messages.filter((message) => !isSystem(message));
@@ -220,4 +218,22 @@ export function withoutSystem(messages: ModelMessage[]): ModelMessage[] {
   if (first === undefined) return [instructions];
   const whole = merged(instructions, first);
   return whole === null ? [instructions, first, ...rest] : [whole, ...rest];
+}
+
+/** Without what the server refused. */
+export function retold(
+  messages: ModelMessage[],
+  hasTools: boolean,
+  refused: ReadonlySet<Quirk>,
+  echoesTo: Addressee | null,
+): ModelMessage[] {
+  const isAny = refused.has('tools') || refused.has('tool_results');
+  let fit = messages;
+  if (isAny || (!hasTools && refused.has('calls_without_tools'))) fit = withoutCalls(messages, () => true);
+  else if (refused.has('calls_without_echo')) {
+    fit = withoutCalls(messages, (message) => echoFor(message, echoesTo) === null);
+  }
+  if (refused.has('user_after_tool')) fit = inOrder(fit);
+  if (refused.has('role_order')) fit = inTurns(fit);
+  return refused.has('system_role') ? withoutSystem(fit) : fit;
 }

@@ -1,29 +1,12 @@
 /** Builds a chat completions request: without what the server refused, and with the operator's own fields. Pure. */
-
+import { randomUUID } from 'node:crypto';
 import type OpenAI from 'openai';
 import { cutAt } from '../core/cut.js';
-import type {
-  Echo,
-  ModelImage,
-  ModelMessage,
-  ModelRequest,
-  ToolCall,
-  ToolDescription,
-} from '../core/model.js';
+import type { ModelImage, ModelMessage, ModelRequest, ToolCall, ToolDescription } from '../core/model.js';
 import { isNestedDeeper } from '../core/network.js';
-import {
-  type Addressee,
-  echoFor,
-  inOrder,
-  inTurns,
-  sentId,
-  sentName,
-  withoutCalls,
-  withoutSystem,
-} from './history.js';
+import { type Addressee, echoFor, retold, sentId, sentName } from './history.js';
 import { parse, record } from './json.js';
 import type { Quirk } from './server-ways.js';
-import { type Body, pictureUrl } from './stream.js';
 
 /** Maximum length of too deeply nested arguments shown to the model, in characters. */
 const SHOWN_CHARS = 200;
@@ -45,11 +28,11 @@ export interface ChatRequest {
   /** On chat completions, this model takes no tools while it reasons. */
   isToolsOrReasoning: boolean;
   /** Absent if the server's prompt cache needs no marks. */
-  marks?: CacheMarks;
+  marks?: CacheMarks | undefined;
 }
 
 /** `field` goes on the last part of each of `messages`: the prompt is cached up to there. */
-export interface CacheMarks {
+interface CacheMarks {
   field: Record<string, unknown>;
   messages: ReadonlySet<ModelMessage>;
 }
@@ -60,11 +43,7 @@ const LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
 /** Omitted once they were refused, even if the operator set them. */
 const LEFT_OUT: readonly Quirk[] = [
   ...LIMITS,
-  'temperature',
-  'stream_options',
-  'prompt_cache_key',
-  'reasoning_effort',
-  'tool_choice',
+  ...(['temperature', 'stream_options', 'prompt_cache_key', 'reasoning_effort', 'tool_choice'] as const),
 ];
 
 /** The operator's `extra` overrides our fields; a server's refusal overrides both. */
@@ -94,16 +73,15 @@ export function chatRequest(
   for (const name of LEFT_OUT) if (refused.has(name)) delete parameters[name];
 
   const echoesTo = refused.has('echo') ? null : to;
-  const marks = refused.has('cache_marks') ? undefined : cacheMarksFor(to.model, request);
   return {
     api,
     parameters,
-    messages: takeable(messages, tools.length > 0, refused, echoesTo),
+    messages: refused.size === 0 ? messages : retold(messages, tools.length > 0, refused, echoesTo),
     tools,
     sendsImages: !refused.has('images'),
     echoesTo,
     isToolsOrReasoning,
-    ...(marks && { marks }),
+    marks: refused.has('cache_marks') ? undefined : cacheMarksFor(to.model, request),
   };
 }
 
@@ -131,48 +109,43 @@ function cacheMarkOf(model: string): CacheMarks['field'] | null {
   return null;
 }
 
-/** Adds the mark to the last part of a message. `type`: the server's name for a text part. */
-export function marked(param: object, field: CacheMarks['field'], type: 'text' | 'input_text'): object {
+/** With the mark on its last part, if its prompt is cached up to this message. `type`: the server's name for a text part. */
+export function marked(
+  param: object,
+  message: ModelMessage,
+  { marks }: ChatRequest,
+  type: 'text' | 'input_text',
+): object {
+  if (!marks?.messages.has(message)) return param;
   const { content } = param as { content?: unknown };
   const parts: object[] = Array.isArray(content) ? content : [{ type, text: content }];
-  return { ...param, content: [...parts.slice(0, -1), { ...parts.at(-1), ...field }] };
+  return { ...param, content: [...parts.slice(0, -1), { ...parts.at(-1), ...marks.field }] };
 }
 
-function takeable(
-  messages: ModelMessage[],
-  hasTools: boolean,
-  refused: ReadonlySet<Quirk>,
-  echoesTo: Addressee | null,
-): ModelMessage[] {
-  const noCalls =
-    refused.has('tools') || refused.has('tool_results') || (!hasTools && refused.has('calls_without_tools'));
-  let retold = messages;
-  if (noCalls) retold = withoutCalls(messages, () => true);
-  else if (refused.has('calls_without_echo')) {
-    retold = withoutCalls(messages, (message) => echoFor(message, echoesTo) === null);
-  }
-  if (refused.has('user_after_tool')) retold = inOrder(retold);
-  if (refused.has('role_order')) retold = inTurns(retold);
-  return refused.has('system_role') ? withoutSystem(retold) : retold;
+/** JSON with a slot per picture: base64 is made only while sending, so that ten pictures fit in memory. */
+export interface Body {
+  text: string;
+  pictures: readonly Buffer[];
 }
+
+/** In the place of a picture's base64. Random, so that no message can contain it. */
+export const SLOT = `picture-${randomUUID()}`;
 
 export function chatBody(request: ChatRequest): Body {
-  const { parameters, tools, marks } = request;
-  const messages = request.messages.filter(saysSomething).map((message) => {
-    const param = messageParam(message, request);
-    return marks?.messages.has(message) ? marked(param, marks.field, 'text') : param;
-  });
+  const { parameters, tools } = request;
+  const messages = request.messages
+    .filter(saysSomething)
+    .map((message) => marked(messageParam(message, request), message, request, 'text'));
   const offered = tools.map((tool) => ({ type: 'function', function: tool }));
-  const body = { ...parameters, ...(tools.length > 0 && { tools: offered }), messages };
+  const body = { ...parameters, tools: tools.length > 0 ? offered : undefined, messages };
   return { text: JSON.stringify(body), pictures: picturesIn(request) };
 }
 
 /** In the order of their slots in the body. */
 export function picturesIn({ messages, sendsImages }: ChatRequest): Buffer[] {
-  const shown = sendsImages
-    ? messages.flatMap((each) => (each.role === 'user' ? (each.images ?? []) : []))
-    : [];
-  return shown.map(({ bytes }) => bytes);
+  if (!sendsImages) return [];
+  const images = messages.flatMap((each) => (each.role === 'user' ? (each.images ?? []) : []));
+  return images.map(({ bytes }) => bytes);
 }
 
 /** Most servers refuse empty assistant messages. */
@@ -203,7 +176,7 @@ function messageParam(
     case 'assistant': {
       const content = message.content === '' ? null : message.content;
       if (message.calls.length === 0) return { role: 'assistant', content };
-      const echo: Echo | null = echoFor(message, echoesTo);
+      const echo = echoFor(message, echoesTo);
       const calls = message.calls.map((call, n) => ({
         ...echo?.calls?.[n],
         id: sentId(call.id),
@@ -213,6 +186,10 @@ function messageParam(
       return { role: 'assistant', content, ...echo?.message, tool_calls: calls };
     }
   }
+}
+
+export function pictureUrl({ mimeType }: ModelImage): string {
+  return `data:${mimeType};base64,${SLOT}`;
 }
 
 /** Without this line, models make up what the pictures show. */

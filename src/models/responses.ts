@@ -9,14 +9,15 @@ import { ServerError } from './failures.js';
 import { echoFor, sentId, sentName } from './history.js';
 import { bytesOf, isVisible, record, withoutDepths, word } from './json.js';
 import {
+  type Body,
   type ChatRequest,
   marked,
   picturesIn,
+  pictureUrl,
   readableArguments,
   saysSomething,
   withoutPictures,
 } from './request.js';
-import { type Body, pictureUrl } from './stream.js';
 
 type Item = Record<string, unknown>;
 
@@ -28,12 +29,10 @@ export function responsesBody(request: ChatRequest): Body {
     reasoning_effort,
     ...rest
   } = request.parameters;
-  const { tools, marks } = request;
+  const { tools } = request;
   const input = request.messages.filter(saysSomething).flatMap((message) => {
     const items = itemsOf(message, request);
-    return marks?.messages.has(message)
-      ? items.map((item) => marked(item, marks.field, 'input_text'))
-      : items;
+    return items.map((item) => marked(item, message, request, 'input_text'));
   });
   const body = {
     ...rest,

@@ -1,10 +1,48 @@
-/** Quirks and windows learnt of each server and model. One setting, so that they survive a restart; `coterie doctor` clears it. */
+/** A model server as configured, and what is learnt of each: one setting, so that it survives a restart; `coterie doctor` clears it. */
+import { z } from 'zod';
+import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { parse, record } from './json.js';
+import type { Prices } from '../core/model.js';
+import type { Outward } from '../core/network.js';
+import { parse } from './json.js';
+
+export interface ModelServer {
+  baseUrl: string;
+  /** null if the server needs none. */
+  apiKey: string | null;
+  name: string;
+  /** Default for requests that set none. */
+  temperature?: number | undefined;
+  extra?: Record<string, unknown> | undefined;
+  headers?: Record<string, string> | undefined;
+}
+
+export interface OpenAiModelOptions {
+  server: ModelServer;
+  maxOutputTokens: number;
+  timeoutSeconds: number;
+  /** Maximum size of an answer, in bytes. Default: 2 MB. */
+  answerBytes?: number;
+  /** `auto` sends pictures until they are refused. Default: `auto`. */
+  images?: 'auto' | 'yes' | 'no';
+  /** Maximum attempts on the same server. Default: 3. */
+  maxAttempts?: number;
+  outward: Outward;
+  clock: Clock;
+  log: Log;
+  ways: ServerWays;
+  /** The configured context window in tokens; null if unset. */
+  contextTokens: (model: string) => number | null;
+  prices?: (model: string) => Prices | null;
+  /** The window as the server reports it. Default: from its list of models. */
+  tellsWindow?: (model: string) => Promise<number | null>;
+  /** 0 to 1, for the jitter of retries. */
+  random?: () => number;
+}
 
 /** Things to omit from a request; instead of `max_tokens`, `max_completion_tokens` is sent. */
-export const QUIRKS = [
+const QUIRKS = [
   'max_tokens',
   'max_completion_tokens',
   'temperature',
@@ -39,108 +77,95 @@ export const QUIRKS = [
 
 export type Quirk = (typeof QUIRKS)[number];
 
-export interface Ways {
-  refused: readonly Quirk[];
+const positive = z.number().positive().nullable().catch(null);
+const WAYS = z.object({
+  refused: z
+    .array(z.unknown())
+    .catch([])
+    .transform((all) => QUIRKS.filter((quirk) => all.includes(quirk))),
   /** Maximum number of tools in one request; null until it has refused more. */
-  mostTools: number | null;
+  mostTools: positive,
   /** The window in tokens from the server's list of models. */
-  told: number | null;
+  told: positive,
   /** The window learnt from the model's behaviour. Void once the server reports another `told` than when this was learnt. */
-  learnt: { tokens: number; how: 'refused' | 'cut'; told: number | null } | null;
-}
+  learnt: z
+    .object({ tokens: z.number(), how: z.enum(['refused', 'cut']), told: positive })
+    .nullable()
+    .catch(null),
+});
+export type Ways = z.infer<typeof WAYS>;
 
-const NOTHING: Ways = { refused: [], mostTools: null, told: null, learnt: null };
+const NOTHING = WAYS.parse({});
+const TABLE = z.record(z.string(), WAYS.catch(NOTHING)).catch({});
 
-/** `server`: its address without secrets. */
-export interface ServerWays {
+/** `server`: its address without secrets. If storage fails, the table is kept in memory. */
+export class ServerWays {
+  private table: Record<string, Ways> = {};
+  /** As last read or written. */
+  private stored: string | null = null;
+  private isUnsaved = false;
+  private queue: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly storage: { load(): Promise<string | null>; save(value: string): Promise<void> },
+    private readonly log: Log,
+  ) {}
+
+  of(server: string, model: string): Ways {
+    return this.table[`${server} ${model}`] ?? NOTHING;
+  }
+
+  modelsOf(server: string): string[] {
+    const keys = Object.keys(this.table).filter((key) => key.startsWith(`${server} `));
+    return keys.map((key) => key.slice(server.length + 1));
+  }
+
   /** Loads what other processes have stored or cleared. Never rejects. */
-  refresh(): Promise<void>;
-  of(server: string, model: string): Ways;
-  modelsOf(server: string): string[];
-  change(server: string, model: string, change: (ways: Ways) => Partial<Ways>): Promise<void>;
-  forget(server: string): Promise<void>;
-}
+  refresh(): Promise<void> {
+    this.queue = this.queue.then(() => this.read());
+    return this.queue;
+  }
 
-/** If storage fails, the table is kept in memory. */
-export function createServerWays(
-  storage: { load(): Promise<string | null>; save(value: string): Promise<void> },
-  log: Log,
-): ServerWays {
-  let table = new Map<string, Ways>();
-  let isUnsaved = false;
-  let queue: Promise<void> = Promise.resolve();
-  const keyOf = (server: string, model: string) => `${server} ${model}`;
-  const of = (server: string, model: string) => table.get(keyOf(server, model)) ?? NOTHING;
+  change(server: string, model: string, change: (ways: Ways) => Partial<Ways>): Promise<void> {
+    return this.write(() => {
+      const before = this.of(server, model);
+      this.table = { ...this.table, [`${server} ${model}`]: { ...before, ...change(before) } };
+    });
+  }
 
-  async function read(): Promise<void> {
-    if (isUnsaved) return;
+  forget(server: string): Promise<void> {
+    return this.write(() => {
+      const others = Object.entries(this.table).filter(([key]) => !key.startsWith(`${server} `));
+      this.table = Object.fromEntries(others);
+    });
+  }
+
+  private async read(): Promise<void> {
+    if (this.isUnsaved) return;
     try {
-      table = tableIn((await storage.load()) ?? '');
+      const stored = await this.storage.load();
+      if (stored !== this.stored) this.table = TABLE.parse(parse(stored ?? ''));
+      this.stored = stored;
     } catch (error) {
-      log.warn(
-        { error: describe(error) },
-        'reading what is known of model servers failed; learning it again',
-      );
+      const fields = { error: describe(error) };
+      this.log.warn(fields, 'reading what is known of model servers failed; learning it again');
     }
   }
 
-  async function save(): Promise<void> {
-    try {
-      await storage.save(JSON.stringify(Object.fromEntries(table)));
-      isUnsaved = false;
-    } catch (error) {
-      isUnsaved = true;
-      log.warn(
-        { error: describe(error) },
-        'storing what is known of model servers failed; keeping it in memory',
-      );
-    }
+  private write(change: () => void): Promise<void> {
+    this.queue = this.queue.then(async () => {
+      await this.read();
+      change();
+      this.stored = JSON.stringify(this.table);
+      this.isUnsaved = true;
+      try {
+        await this.storage.save(this.stored);
+        this.isUnsaved = false;
+      } catch (error) {
+        const fields = { error: describe(error) };
+        this.log.warn(fields, 'storing what is known of model servers failed; keeping it in memory');
+      }
+    });
+    return this.queue;
   }
-
-  function inTurn(work: () => Promise<void>): Promise<void> {
-    queue = queue.then(work);
-    return queue;
-  }
-
-  return {
-    of,
-    refresh: () => inTurn(read),
-    modelsOf: (server) =>
-      [...table.keys()].flatMap((key) =>
-        key.startsWith(`${server} `) ? [key.slice(server.length + 1)] : [],
-      ),
-    change: (server, model, change) =>
-      inTurn(async () => {
-        await read();
-        const before = of(server, model);
-        table.set(keyOf(server, model), { ...before, ...change(before) });
-        await save();
-      }),
-    forget: (server) =>
-      inTurn(async () => {
-        await read();
-        for (const key of table.keys()) if (key.startsWith(`${server} `)) table.delete(key);
-        await save();
-      }),
-  };
-}
-
-function tableIn(text: string): Map<string, Ways> {
-  const rows = Object.entries(record(parse(text)) ?? {});
-  return new Map(rows.map(([key, row]) => [key, waysIn(record(row) ?? {})]));
-}
-
-function waysIn({ refused, mostTools, told, learnt }: Record<string, unknown>): Ways {
-  const { tokens, how, told: then } = record(learnt) ?? {};
-  const isLearnt = typeof tokens === 'number' && (how === 'refused' || how === 'cut');
-  return {
-    refused: QUIRKS.filter((quirk) => Array.isArray(refused) && refused.includes(quirk)),
-    mostTools: positive(mostTools),
-    told: positive(told),
-    learnt: isLearnt ? { tokens, how, told: positive(then) } : null,
-  };
-}
-
-function positive(value: unknown): number | null {
-  return typeof value === 'number' && value > 0 ? value : null;
 }

@@ -3,7 +3,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { createOpenAiModel } from '../../src/models/openai.js';
-import { createServerWays } from '../../src/models/server-ways.js';
+import { ServerWays } from '../../src/models/server-ways.js';
 import { type FakeModel, lastUserText, startFakeModel } from '../fakes/model.js';
 import { deepseek } from '../fakes/model-servers/deepseek.js';
 import { gemini3 } from '../fakes/model-servers/gemini3.js';
@@ -44,7 +44,7 @@ test.each([
       outward: straight,
       ...{ server: { baseUrl: fake.url, apiKey: null, name: 'm' }, clock: systemClock, log: quietLog },
       ...{ maxOutputTokens: 500, timeoutSeconds: 60, maxAttempts: 1 },
-      ways: createServerWays(memoryStorage(), quietLog),
+      ways: new ServerWays(memoryStorage(), quietLog),
       contextTokens: () => null,
       tellsWindow: async () => null,
     }),

@@ -6,7 +6,7 @@ import type { Channel } from '../../src/core/channel.js';
 import { createZone } from '../../src/core/dates.js';
 import { type HeardMessage, reactionText } from '../../src/core/transcript.js';
 import { createOpenAiModel } from '../../src/models/openai.js';
-import { createServerWays } from '../../src/models/server-ways.js';
+import { ServerWays } from '../../src/models/server-ways.js';
 import { react } from '../../src/tools/react.js';
 import { manualClock } from '../fakes/clock.js';
 import { type ChatBody, type FakeModel, type ModelReply, startFakeModel } from '../fakes/model.js';
@@ -41,7 +41,7 @@ async function talkingTo(reply: ModelReply, { reactions, ...options }: Given = {
     outward: straight,
     server: { baseUrl: fake.url, apiKey: null, name: 'm' },
     ...{ maxOutputTokens: 1_000, timeoutSeconds: 60, contextTokens: () => null },
-    ways: createServerWays(memoryStorage(), quietLog),
+    ways: new ServerWays(memoryStorage(), quietLog),
     tellsWindow: async () => null,
     ...{ clock, log: quietLog },
   });

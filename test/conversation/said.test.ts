@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ModelRequest } from '../../src/core/model.js';
 import { createOpenAiModel } from '../../src/models/openai.js';
-import { createServerWays } from '../../src/models/server-ways.js';
+import { ServerWays } from '../../src/models/server-ways.js';
 import { manualClock } from '../fakes/clock.js';
 import { type ChatBody, type FakeModel, type ModelReply, startFakeModel } from '../fakes/model.js';
 import { limited } from '../fakes/model-limits.js';
@@ -34,7 +34,7 @@ async function talkingTo(reply: ModelReply, options: WorkbenchOptions = {}): Pro
     server: { baseUrl: fake.url, apiKey: null, name: 'claude' },
     maxOutputTokens: 25,
     timeoutSeconds: 60,
-    ways: createServerWays(memoryStorage(), quietLog),
+    ways: new ServerWays(memoryStorage(), quietLog),
     contextTokens: () => null,
     tellsWindow: async () => null,
     clock,

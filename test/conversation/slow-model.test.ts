@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ModelRequest } from '../../src/core/model.js';
 import { createOpenAiModel } from '../../src/models/openai.js';
-import { createServerWays } from '../../src/models/server-ways.js';
+import { ServerWays } from '../../src/models/server-ways.js';
 import { manualClock } from '../fakes/clock.js';
 import { type ChatBody, type FakeModel, startFakeModel } from '../fakes/model.js';
 import { llamacpp } from '../fakes/model-servers/llamacpp.js';
@@ -300,7 +300,7 @@ describe('the real client, whose server has less than it was thought to', () => 
         server: { baseUrl: fake.url, apiKey: null, name: 'small' },
         maxOutputTokens: 4_096,
         timeoutSeconds: 60,
-        ways: createServerWays(memoryStorage(), quietLog),
+        ways: new ServerWays(memoryStorage(), quietLog),
         clock,
         log: quietLog,
         contextTokens: () => null,

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { callableOf, createAnswer } from '../../src/models/answer.js';
+import { createAnswer } from '../../src/models/answer.js';
+import { callableOf } from '../../src/models/tool-calls.js';
 
 function assembled(deltas: object[], takenIds: string[] = []) {
   const answer = createAnswer();
@@ -9,7 +10,7 @@ function assembled(deltas: object[], takenIds: string[] = []) {
   const before = takenIds.map((id) => ({ id, name: 'before', arguments: '{}' }));
   return {
     ...whole,
-    calls: callableOf(whole.calls, [{ role: 'assistant', content: '', calls: before }], new Set()),
+    calls: callableOf(whole.calls, [{ role: 'assistant', content: '', calls: before }], []),
   };
 }
 

@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { ModelMessage } from '../../src/core/model.js';
+import { piecesOf } from '../../src/models/attempt.js';
 import { chatBody } from '../../src/models/request.js';
-import { piecesOf } from '../../src/models/stream.js';
 
 const bodyOf = (messages: ModelMessage[]) =>
   chatBody({

@@ -1,7 +1,7 @@
 /** Answers that are not whole: empty, cut at a limit, failed. Against a server that ends them as real ones do. */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelRequest } from '../../src/core/model.js';
-import { continued, continuedSoFar } from '../../src/models/attempt.js';
+import { continued, continuedSoFar } from '../../src/models/further.js';
 import type { FakeModelOptions } from '../fakes/model.js';
 import { limited } from '../fakes/model-limits.js';
 import { claude } from '../fakes/model-servers/claude.js';

@@ -8,7 +8,7 @@ import { createBotApi } from '../../src/channels/telegram/api.js';
 import { systemClock } from '../../src/core/clock.js';
 import { createEmbeddingServer } from '../../src/embedding/server.js';
 import { createSpeaker, createTranscriber } from '../../src/models/audio.js';
-import { createWindowList } from '../../src/models/context-window.js';
+import { createWindowList } from '../../src/models/window-list.js';
 import { straight } from '../harness/straight.js';
 import { keptLog } from './helpers.js';
 
@@ -113,7 +113,7 @@ describe.each(Object.keys(ASKED))('without an end, from %s', (name) => {
 
 test('without an end, what a server tells of itself is cut', async () => {
   const { url, written } = await endless();
-  const list = createWindowList({ baseUrl: url, apiKey: null }, { clock: systemClock, outward: straight });
+  const list = createWindowList({ baseUrl: url, apiKey: null }, straight, systemClock);
   expect(await list('m')).toBe(null);
   expect(written.bytes).toBeLessThan(60_000_000);
 });

@@ -2,10 +2,10 @@
 
 import type { Log } from '../../src/core/log.js';
 import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../../src/core/model.js';
-import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
-import { type ChatRequest, chatBody } from '../../src/models/request.js';
-import { createServerWays } from '../../src/models/server-ways.js';
-import { type Body, piecesOf } from '../../src/models/stream.js';
+import { piecesOf } from '../../src/models/attempt.js';
+import { createOpenAiModel } from '../../src/models/openai.js';
+import { type Body, type ChatRequest, chatBody } from '../../src/models/request.js';
+import { type OpenAiModelOptions, ServerWays } from '../../src/models/server-ways.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeModel, type FakeModelOptions, startFakeModel } from '../fakes/model.js';
 import type { ModelServer } from '../fakes/model-servers/server.js';
@@ -109,7 +109,7 @@ export async function openBench(
       timeoutSeconds: 60,
       clock,
       log,
-      ways: createServerWays(learnt, log),
+      ways: new ServerWays(learnt, log),
       contextTokens: () => null,
       tellsWindow: async () => null,
       random: () => 0,

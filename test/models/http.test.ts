@@ -2,7 +2,8 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { createPost } from '../../src/models/stream.js';
+import { createPost } from '../../src/models/attempt.js';
+import { manualClock } from '../fakes/clock.js';
 import { straight } from '../harness/straight.js';
 
 let open: Server[] = [];
@@ -23,11 +24,13 @@ async function posted(answer: (response: ServerResponse) => void): Promise<unkno
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   open.push(server);
   const { port } = server.address() as AddressInfo;
-  const post = createPost({ baseUrl: `http://127.0.0.1:${port}/v1`, apiKey: null }, '/chat/completions', {
-    now: () => 0,
-    outward: straight,
-    mostBytes: 1_000_000,
-  });
+  const post = createPost(
+    { baseUrl: `http://127.0.0.1:${port}/v1`, apiKey: null },
+    '/chat/completions',
+    straight,
+    manualClock(),
+    1_000_000,
+  );
   return post({ text: '{}', pictures: [] }, new AbortController().signal);
 }
 

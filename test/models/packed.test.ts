@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createWindowList } from '../../src/models/context-window.js';
+import { createWindowList } from '../../src/models/window-list.js';
 import { manualClock } from '../fakes/clock.js';
 import type { ModelScript } from '../fakes/model.js';
 import { straight } from '../harness/straight.js';
@@ -121,7 +121,7 @@ test('what a server tells of itself may come packed, and with a byte order mark'
   const list = { data: [{ id: 'm', max_model_len: 4_096 }] };
   const bytes = deflateRawSync(`\uFEFF${JSON.stringify(list)}`);
   const told = async (baseUrl: string) =>
-    createWindowList({ baseUrl, apiKey: null }, { clock: manualClock(), outward: straight })('m');
+    createWindowList({ baseUrl, apiKey: null }, straight, manualClock())('m');
   expect(await told(await serving('deflate', bytes))).toBe(4_096);
   const large = gzipSync(JSON.stringify({ ...list, more: 'x'.repeat(20_000_000) }));
   expect(await told(await serving('gzip', large))).toBe(null);

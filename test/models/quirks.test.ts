@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { refusedParameter } from '../../src/models/refusals.js';
 import type { ChatRequest } from '../../src/models/request.js';
-import { createServerWays } from '../../src/models/server-ways.js';
+import { ServerWays } from '../../src/models/server-ways.js';
 import { keptLog, memoryStorage } from './helpers.js';
 
 const sent: ChatRequest = {
@@ -246,12 +246,12 @@ describe('the table of what was learnt', () => {
 
   test('outlives a restart, by server and model, beside what another process wrote', async () => {
     const storage = memoryStorage();
-    const ways = createServerWays(storage, keptLog());
-    const other = createServerWays(storage, keptLog());
+    const ways = new ServerWays(storage, keptLog());
+    const other = new ServerWays(storage, keptLog());
     await ways.change('here', 'a', () => ({ refused: ['stream_options'] }));
     await other.change('there', 'a', tools);
     await ways.change('here', 'a', ({ refused }) => ({ refused: [...refused, 'temperature'], told: 4_096 }));
-    const again = createServerWays(storage, keptLog());
+    const again = new ServerWays(storage, keptLog());
     await again.refresh();
     expect(again.of('here', 'a')).toMatchObject({ refused: ['temperature', 'stream_options'], told: 4_096 });
     expect(again.of('there', 'a').refused).toEqual(['tools']);
@@ -261,10 +261,10 @@ describe('the table of what was learnt', () => {
 
   test('is forgotten when told, in another process, too', async () => {
     const storage = memoryStorage();
-    const ways = createServerWays(storage, keptLog());
+    const ways = new ServerWays(storage, keptLog());
     await ways.change('here', 'a', tools);
     await ways.change('there', 'a', tools);
-    await createServerWays(storage, keptLog()).forget('here');
+    await new ServerWays(storage, keptLog()).forget('here');
     await ways.refresh();
     expect(ways.of('here', 'a').refused).toEqual([]);
     expect(ways.of('there', 'a').refused).toEqual(['tools']);
@@ -277,7 +277,7 @@ describe('the table of what was learnt', () => {
     '{"here a":7}',
     '{"here a":{"refused":"tools","learnt":{"tokens":"x"}}}',
   ])('is empty where %j is stored', async (stored) => {
-    const ways = createServerWays(memoryStorage(stored), keptLog());
+    const ways = new ServerWays(memoryStorage(stored), keptLog());
     await ways.refresh();
     expect(ways.of('here', 'a')).toEqual({ refused: [], mostTools: null, told: null, learnt: null });
   });
@@ -285,7 +285,7 @@ describe('the table of what was learnt', () => {
   test('works on, and says so, where nothing can be read or written', async () => {
     const log = keptLog();
     const broken = () => Promise.reject(new Error('disk full'));
-    const ways = createServerWays({ load: broken, save: broken }, log);
+    const ways = new ServerWays({ load: broken, save: broken }, log);
     await ways.change('here', 'a', tools);
     await ways.refresh();
     expect(ways.of('here', 'a').refused).toEqual(['tools']);

@@ -2,7 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ModelMessage } from '../../src/core/model.js';
-import { createCutWatch, createSizer, windowBehind } from '../../src/models/token-counts.js';
+import { CutWatch, windowBehind } from '../../src/models/cut-watch.js';
+import { createSizer } from '../../src/models/request-size.js';
 
 /** A message of about so many tokens, the shorter of two the beginning of the longer; before it, more of them. */
 function request(tokens: number, input: number, cached = 0, more: ModelMessage[] = []) {
@@ -10,6 +11,14 @@ function request(tokens: number, input: number, cached = 0, more: ModelMessage[]
   const messages = [said, ...more];
   const size = createSizer()({ messages, tools: [] });
   return { messages, size, counts: [input, input + cached] };
+}
+/** Its readings of a conversation's requests. */
+function createCutWatch() {
+  const watch = new CutWatch();
+  return {
+    reading: (chat: string | null, { messages, size, counts }: ReturnType<typeof request>) =>
+      watch.reading(chat, messages, size, counts),
+  };
 }
 const assistant = (content: string): ModelMessage => ({ role: 'assistant', content, calls: [] });
 

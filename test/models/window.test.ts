@@ -2,10 +2,10 @@
 
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelImage, ModelRequest, ToolDescription } from '../../src/core/model.js';
-import { createWindowList } from '../../src/models/context-window.js';
 import { isTooLong, windowSaid } from '../../src/models/failures.js';
-import type { OpenAiModelOptions } from '../../src/models/openai.js';
-import { createServerWays } from '../../src/models/server-ways.js';
+import type { OpenAiModelOptions } from '../../src/models/server-ways.js';
+import { ServerWays } from '../../src/models/server-ways.js';
+import { createWindowList } from '../../src/models/window-list.js';
 import { manualClock } from '../fakes/clock.js';
 import { startFakeModel } from '../fakes/model.js';
 import { dashscope } from '../fakes/model-servers/dashscope.js';
@@ -41,7 +41,7 @@ async function open(rules: ModelServer | undefined, options: Partial<OpenAiModel
 async function telling(rules: ModelServer, name: string, options: Partial<OpenAiModelOptions> = {}) {
   const { clock, fake } = await open(rules);
   const server = { baseUrl: fake.url, apiKey: 'k', name };
-  const tellsWindow = createWindowList(server, { clock, outward: straight });
+  const tellsWindow = createWindowList(server, straight, clock);
   return bench.another({ server, tellsWindow, ...options });
 }
 
@@ -225,7 +225,7 @@ describe('a request that is refused for its length', () => {
     expect((await answered(client, ask('hello'))).notices?.[0]?.key).toBe(failed.notices?.[0]?.key);
 
     // Another process, while this one runs.
-    const doctor = another({ ways: createServerWays(bench.learnt, bench.log) });
+    const doctor = another({ ways: new ServerWays(bench.learnt, bench.log) });
     fake.reply('ready');
     const { warnings } = await doctor.check(new AbortController().signal);
     expect(warnings.join()).toMatch(/8192 tokens; this is forgotten now/);
@@ -253,7 +253,7 @@ describe('a request that is refused for its length', () => {
   test('is remembered over a restart', async () => {
     const { client, another } = await open(llamacpp());
     await fault(client, ask(prose(40_000)));
-    const ways = createServerWays(bench.learnt, bench.log);
+    const ways = new ServerWays(bench.learnt, bench.log);
     await ways.refresh();
     const next = another({ ways });
     expect(next.contextTokens()).toBe(4_096);
@@ -261,7 +261,7 @@ describe('a request that is refused for its length', () => {
   });
 
   test('of a fallback that answers in the first one’s place counts until the first answers again', async () => {
-    const { withFallbacks } = await import('../../src/models/openai.js');
+    const { withFallbacks } = await import('../../src/models/fallbacks.js');
     const { log } = await open(undefined);
     const small = await startFakeModel({ server: llamacpp(), reply: 'Small.' });
     bench.fake.reply({ status: 401, body: { error: { message: 'no' } } });
@@ -499,5 +499,5 @@ function sizeIn(body: { messages: { content: string | null }[] }, most: number):
 
 test('a list cannot be asked for with a key that holds what no header may', async () => {
   const server = { baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'ключ' };
-  expect(await createWindowList(server, { clock: manualClock(), outward: straight })('m')).toBe(null);
+  expect(await createWindowList(server, straight, manualClock())('m')).toBe(null);
 });

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelMessage } from '../../src/core/model.js';
 import { usageOf } from '../../src/models/answer.js';
-import type { OpenAiModelOptions } from '../../src/models/openai.js';
+import type { OpenAiModelOptions } from '../../src/models/server-ways.js';
 import type { FakeModelOptions } from '../fakes/model.js';
 import { promptCache } from '../fakes/prompt-cache.js';
 import { answered, ask, type Bench, fault, LOOK_UP, openBench } from './helpers.js';
