@@ -3,9 +3,8 @@
  * lowers it, and so does silent cutting if nothing is configured. Never below the largest request carried in any chat.
  */
 import type { ModelRequest, Usage } from '../core/model.js';
-import { CutWatch, LEAST_REQUEST, windowBehind } from './cut-watch.js';
-import type { RequestSize } from './request-size.js';
 import type { OpenAiModelOptions, Ways } from './server-ways.js';
+import { CutWatch, LEAST_REQUEST, type RequestSize, windowBehind } from './token-counts.js';
 
 /** Used if nothing is configured, even if the server reports more: a larger window costs money or minutes with every message. */
 const ASSUMED_TOKENS = 128_000;

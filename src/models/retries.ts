@@ -13,8 +13,8 @@ import {
 } from './failures.js';
 import { refusedParameter, refusedPictures, toolLimitIn } from './refusals.js';
 import { type ChatRequest, picturesIn } from './request.js';
-import type { RequestSize } from './request-size.js';
 import type { OpenAiModelOptions, Quirk } from './server-ways.js';
+import type { RequestSize } from './token-counts.js';
 
 /** Quirks that cost a persona most if outdated or mistaken: retried after an hour, and forgotten on success. */
 const TRIED_AGAIN: readonly Quirk[] = ['tools', 'responses', 'images'];

@@ -1,6 +1,5 @@
 /** Everyday words, and the members of kinds that people ask for. Pure. */
-import { stem } from './english.js';
-import { indexTerms } from './terms.js';
+import { indexTerms, stem } from './terms.js';
 
 /** Even if rare in a chat, they tell nothing: "sleep tight" is no reminder of a bad night long ago. */
 const WORDS = `

@@ -2,8 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ModelMessage } from '../../src/core/model.js';
-import { CutWatch, windowBehind } from '../../src/models/cut-watch.js';
-import { createSizer } from '../../src/models/request-size.js';
+import { CutWatch, createSizer, windowBehind } from '../../src/models/token-counts.js';
 
 /** A message of about so many tokens, the shorter of two the beginning of the longer; before it, more of them. */
 function request(tokens: number, input: number, cached = 0, more: ModelMessage[] = []) {
