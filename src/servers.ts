@@ -25,7 +25,7 @@ export async function createModel(config: Config, store: SettingStore, log: Log)
   const { server, fallbacks, images, maxOutputTokens, timeoutSeconds } = config.model;
   if (!server) return (await import('./models/offline.js')).createOfflineModel();
   const { createOpenAiModel } = await import('./models/openai.js');
-  const { withFallbacks } = await import('./models/fallbacks.js');
+  const { withFallbacks } = await import('./models/retries.js');
   const { ServerWays } = await import('./models/server-ways.js');
   const storage = {
     load: store.setting.bind(store, SERVER_WAYS),

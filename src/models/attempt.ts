@@ -24,7 +24,7 @@ import { continued, continuedSoFar } from './further.js';
 import { parse, record } from './json.js';
 import { type Body, type ChatRequest, SLOT } from './request.js';
 import { createSaidReader, type SaidReader } from './said.js';
-import type { ModelServer } from './server-ways.js';
+import type { Endpoint } from './server-ways.js';
 
 /** A multiple of 3, so that the base64 of the pieces can be joined. */
 const PIECE_BYTES = 3 * 16_384;
@@ -49,7 +49,7 @@ type HttpPost = (body: Body, signal: AbortSignal) => Promise<AsyncIterable<Uint8
 
 /** Reads at most eight times `mostBytes` of a refusal. */
 export function createPost(
-  server: Pick<ModelServer, 'baseUrl' | 'apiKey' | 'headers'>,
+  server: Endpoint,
   path: string,
   outward: Outward,
   clock: Clock,
@@ -99,7 +99,7 @@ export interface Sending {
   /** Maximum size of an answer (text, calls and reasoning), in bytes. */
   mostBytes: number;
   /** Tools that the text may call, and messages that it may quote. */
-  sent: Pick<ChatRequest, 'tools' | 'messages'>;
+  sent: { tools: ChatRequest['tools']; messages: ChatRequest['messages'] };
   /** The text of an earlier request that this answer continues; empty if none. */
   before: string;
   clock: Clock;

@@ -41,7 +41,7 @@ export class ContextWindow {
   constructor(
     private readonly place: string,
     private readonly tells: (model: string) => Promise<number | null>,
-    private readonly options: Pick<OpenAiModelOptions, 'ways' | 'clock' | 'log' | 'contextTokens'>,
+    private readonly options: OpenAiModelOptions,
   ) {}
 
   /** `set`: as configured. `learnt` is null once it is void. */

@@ -58,7 +58,7 @@ function withMore(request: ModelRequest, content: string, ...between: ModelMessa
   return { ...request, messages: [...request.messages, ...between, { role: 'user', content }] };
 }
 
-interface Asking {
+interface RestAsker {
   readonly place: string;
   readonly options: { log: Log };
   ask(question: Further, signal: AbortSignal, shown: Shown): AsyncGenerator<ModelEvent, Answer>;
@@ -69,7 +69,7 @@ interface Asking {
 
 /** The answer that completes or replaces the first; null if that is complete, or must do. */
 export async function* restOf(
-  asking: Asking,
+  asking: RestAsker,
   request: ModelRequest,
   model: string,
   first: Answer,

@@ -24,7 +24,7 @@ import { createWindowList } from './window-list.js';
 const ANSWER_BYTES = 2_000_000;
 
 /** `outputTokens`: its limit. `before`: the text that the answer continues. */
-interface Question {
+interface ServerQuestion {
   request: ModelRequest;
   outputTokens: number;
   before: string;
@@ -137,7 +137,7 @@ class OpenAiServer {
 
   /** Asks until there is an answer, perhaps an empty one. Yields events while it is written. Throws Fault. */
   async *ask(
-    { request, outputTokens, before }: Question,
+    { request, outputTokens, before }: ServerQuestion,
     signal: AbortSignal,
     shown: Shown,
   ): AsyncGenerator<ModelEvent, Answer> {
@@ -198,7 +198,7 @@ class OpenAiServer {
     return serverTitle(this.place, model);
   }
 
-  private asGiven(request: ModelRequest): Question {
+  private asGiven(request: ModelRequest): ServerQuestion {
     return { request, outputTokens: this.limitOf(request), before: '' };
   }
 

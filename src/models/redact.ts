@@ -1,6 +1,6 @@
 /** Redacts secrets from what an operator reads about a model server. */
 import { decoded } from '../core/network.js';
-import type { ModelServer } from './server-ways.js';
+import type { Endpoint } from './server-ways.js';
 
 /** Names of headers and fields that hold credentials. Values of others (`X-Title`) are not secret, and may be ordinary words. */
 export function isSecretName(name: string): boolean {
@@ -8,9 +8,7 @@ export function isSecretName(name: string): boolean {
 }
 
 /** Replaces, anywhere in a text, the key, secret headers, secret fields of the body, and the password and query of the address. */
-export function redactorFor(
-  server: Pick<ModelServer, 'baseUrl' | 'apiKey' | 'headers' | 'extra'>,
-): (text: string) => string {
+export function redactorFor(server: Endpoint): (text: string) => string {
   const secrets = [server.apiKey ?? '', ...secretsIn(server.extra ?? {})];
   for (const [name, value] of Object.entries(server.headers ?? {})) {
     if (isSecretName(name)) secrets.push(value, value.replace(/^\w+ /, ''));

@@ -7,15 +7,19 @@ import type { Prices } from '../core/model.js';
 import type { Outward } from '../core/network.js';
 import { parse } from './json.js';
 
-export interface ModelServer {
+export interface Endpoint {
   baseUrl: string;
   /** null if the server needs none. */
   apiKey: string | null;
+  headers?: Record<string, string> | undefined;
+  /** Further fields of every body. */
+  extra?: Record<string, unknown> | undefined;
+}
+
+export interface ModelServer extends Endpoint {
   name: string;
   /** Default for requests that set none. */
   temperature?: number | undefined;
-  extra?: Record<string, unknown> | undefined;
-  headers?: Record<string, string> | undefined;
 }
 
 export interface OpenAiModelOptions {

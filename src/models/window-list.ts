@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.js';
 import { addressOf, type Outward } from '../core/network.js';
 import { fetchWhole } from '../core/response-body.js';
 import { parse, record } from './json.js';
-import type { ModelServer } from './server-ways.js';
+import type { Endpoint } from './server-ways.js';
 
 const PATIENCE_MS = 3_000;
 /** OpenRouter's list of models takes about one million bytes. */
@@ -11,7 +11,7 @@ const MOST_LIST_BYTES = 8_000_000;
 
 /** null if it is not there or the request fails. Never rejects. */
 export function createWindowList(
-  server: Pick<ModelServer, 'baseUrl' | 'apiKey' | 'headers'>,
+  server: Endpoint,
   outward: Outward,
   clock: Clock,
 ): (model: string) => Promise<number | null> {

@@ -4,7 +4,7 @@ import { cutAt } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
 import { localMidnight } from '../core/moments.js';
 import type { RecallQuery } from '../core/recall.js';
-import type { SearchQuestion } from './meaning.js';
+import type { SearchQuestion } from './rank.js';
 import type { ScopeTable, ScopeTables, TimeSpan } from './scope-table.js';
 import { indexTerms, ownTerms, queryTerms, subjectTerms } from './terms.js';
 import { isEveryday, membersOf } from './word-lists.js';

@@ -12,9 +12,8 @@ import {
   SCOPE_SPAN,
 } from './index-database.js';
 import type { IndexPort, Ranked } from './index-thread.js';
-import type { Scored } from './meaning.js';
 import { questionWords } from './question.js';
-import { rank, relevanceOf } from './rank.js';
+import { rank, relevanceOf, type Scored } from './rank.js';
 import { createScopeTables, type ScopeTable, type ScopeTables } from './scope-table.js';
 import { Vectors } from './vectors.js';
 

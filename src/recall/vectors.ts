@@ -5,7 +5,7 @@
 import { LRUCache } from 'lru-cache';
 import { type IndexDatabase, SCOPE_SPAN, WHOLE } from './index-database.js';
 import type { WaitingChunk } from './index-thread.js';
-import { type Agreement, type Meaning, trustAfter } from './meaning.js';
+import { type Agreement, type Meaning, trustAfter } from './rank.js';
 import type { ScopeTable } from './scope-table.js';
 
 /** Rows compared between two checks of the time. */

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { withFallbacks } from '../../src/models/fallbacks.js';
+import { withFallbacks } from '../../src/models/retries.js';
 import type { FakeModelOptions } from '../fakes/model.js';
 import { answered, ask, type Bench, fault, keptLog, openBench, outcome } from './helpers.js';
 

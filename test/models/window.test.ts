@@ -261,7 +261,7 @@ describe('a request that is refused for its length', () => {
   });
 
   test('of a fallback that answers in the first one’s place counts until the first answers again', async () => {
-    const { withFallbacks } = await import('../../src/models/fallbacks.js');
+    const { withFallbacks } = await import('../../src/models/retries.js');
     const { log } = await open(undefined);
     const small = await startFakeModel({ server: llamacpp(), reply: 'Small.' });
     bench.fake.reply({ status: 401, body: { error: { message: 'no' } } });

@@ -1,6 +1,6 @@
 /** How far the vectors of a scope are believed. */
 import { expect, it } from 'vitest';
-import { trustAfter } from '../../src/recall/meaning.js';
+import { trustAfter } from '../../src/recall/rank.js';
 
 it('is half at first, whole for a model that agrees with the words, and none for one that does not', () => {
   expect(trustAfter({ questions: 0, sum: 0 })).toBe(0.5);
