@@ -3,6 +3,7 @@
 import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../core/clock.js';
+import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
 import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
@@ -98,7 +99,7 @@ export type RemoteIndex = {
   ) => Promise<Awaited<ReturnType<IndexPort[Name]>>>;
 } & {
   /** If false, a call has to wait for the thread's start. */
-  isRunning(): boolean;
+  readonly thread: { isRunning: boolean };
 };
 
 const NAMES = [
@@ -111,7 +112,8 @@ const RESTART_AFTER_MS = 5_000;
 /** `anew` is called when the index was lost and must be rebuilt. */
 export function createIndexThread(
   entry: URL,
-  settings: WorkerSettings,
+  file: string,
+  zone: Zone,
   idleMs: number,
   clock: Clock,
   log: Log,
@@ -119,6 +121,7 @@ export function createIndexThread(
 ): RemoteIndex {
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   let worker: Worker | null = null;
+  const thread = { isRunning: false };
   let startedAt = Number.NEGATIVE_INFINITY;
   /** The file's inode when an idle thread ended. */
   let left: { inode: number | undefined } | null = null;
@@ -137,11 +140,14 @@ export function createIndexThread(
     startedAt = clock.now();
     // Latency does not matter here: a small young generation saves some 30 MB of garbage.
     const resourceLimits = { maxYoungGenerationSizeMb: 6 };
-    const started = new Worker(entry, { workerData: settings, resourceLimits });
+    // The zone is read now: the system's may change while the gateway runs.
+    const workerData: WorkerSettings = { file, zone: zone.name };
+    const started = new Worker(entry, { workerData, resourceLimits });
+    thread.isRunning = true;
     started.unref();
     started.on('message', (answer: IndexAnswer) => {
       if (answer.kind === 'anew') {
-        log.warn({ file: settings.file, reason: answer.reason }, 'the search index is being rebuilt');
+        log.warn({ file: file, reason: answer.reason }, 'the search index is being rebuilt');
         anew();
         return;
       }
@@ -149,13 +155,14 @@ export function createIndexThread(
       waiting.delete(answer.id);
       if (waiting.size === 0 && ending === null) rest(started);
       if (answer.kind === 'done') asked?.resolve(answer.value);
-      else asked?.reject(new Fault('internal', `${settings.file}: ${answer.reason}`));
+      else asked?.reject(new Fault('internal', `${file}: ${answer.reason}`));
     });
     started.on('error', (error) =>
       log.error({ error: error.message, entry: entry.href }, 'the indexing thread failed'),
     );
     started.on('exit', () => {
       worker = null;
+      thread.isRunning = false;
       stopIdling();
       const ended = new Fault('internal', 'recall: the indexing thread ended');
       for (const { reject } of waiting.values()) reject(ended);
@@ -166,13 +173,14 @@ export function createIndexThread(
   }
 
   function inode(): number | undefined {
-    return statSync(settings.file, { throwIfNoEntry: false })?.ino;
+    return statSync(file, { throwIfNoEntry: false })?.ino;
   }
 
   function rest(idle: Worker): void {
     idle.unref();
     stopIdling = clock.after(idleMs, () => {
       left = { inode: inode() };
+      thread.isRunning = false;
       ending = end(idle).finally(() => {
         ending = null;
         // It ended on purpose, so it may restart at once.
@@ -212,5 +220,5 @@ export function createIndexThread(
   }
 
   const calls = NAMES.map((name) => [name, (...values: unknown[]) => ask(name, values)]);
-  return { ...Object.fromEntries(calls), close, isRunning: () => worker !== null && ending === null };
+  return { ...Object.fromEntries(calls), close, thread };
 }

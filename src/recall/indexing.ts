@@ -8,6 +8,7 @@ import { describe } from '../core/errors.js';
 import { type RoomId, roomParts } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Embedder, HeardView, RecallFeed, RecallFile, RecallFiles, Scope } from '../core/recall.js';
+import { backoff } from '../core/retry.js';
 import { type HeardMessage, wordsBy } from '../core/transcript.js';
 import type { IndexedView, RemoteIndex, WaitingChunk } from './index-thread.js';
 
@@ -21,9 +22,9 @@ const AT_ONCE_BYTES = 512 * 1024;
 const AT_ONCE_FILES = 40;
 
 export class Indexer {
-  /** Pending work: everything, or these rooms and files. */
+  /** Pending work: everything, or these rooms, in which something was heard, and files. */
   private allWaits = true;
-  private readonly rooms = new Set<RoomId>();
+  readonly rooms = new Set<RoomId>();
   private readonly changed = new Map<string, { scope: Scope; file: RecallFile }>();
   private comparing = false;
   private busy = false;
@@ -148,10 +149,6 @@ export class Indexer {
       else this.changed.set(keyOf(scope, file.file), { scope, file });
     }
     return found.length > 0;
-  }
-
-  heard(room: RoomId): void {
-    this.rooms.add(room);
   }
 
   again(): void {
@@ -326,4 +323,57 @@ async function textsOf(chunks: WaitingChunk[], feed: RecallFeed): Promise<(strin
 
 function isUsable(vector: Float32Array): boolean {
   return vector.length > 0 && vector.every(Number.isFinite);
+}
+
+const RETRY_MS = 5_000;
+const LONGEST_RETRY_MS = 30_000;
+
+/** Runs `work` each time it is woken, and retries failures. `restMs`: the pause after a run, by its duration in ms. */
+export function createBackground(
+  what: string,
+  clock: Clock,
+  log: Log,
+  restMs: (tookMs: number) => number,
+  work: (signal: AbortSignal) => Promise<void>,
+) {
+  const stopped = new AbortController();
+  let running: Promise<void> | null = null;
+  let isWoken = false;
+  let ring = () => {};
+
+  async function run(): Promise<void> {
+    let failures = 0;
+    while (!stopped.signal.aborted) {
+      try {
+        if (!isWoken && failures === 0) await new Promise<void>((resolve) => (ring = resolve));
+        if (stopped.signal.aborted) return;
+        isWoken = false;
+        const began = clock.now();
+        await work(stopped.signal);
+        failures = 0;
+        // Collects a burst into one run.
+        await clock.sleep(restMs(Math.max(0, clock.now() - began)), stopped.signal);
+      } catch (error) {
+        if (stopped.signal.aborted) return;
+        if (failures++ === 0) log.warn({ error: describe(error) }, `${what} failed and will be retried`);
+        await clock.sleep(backoff(failures, RETRY_MS, LONGEST_RETRY_MS), stopped.signal);
+      }
+    }
+  }
+
+  return {
+    start(): void {
+      running ??= run();
+    },
+    /** Requests a run; if one is in progress, another follows. */
+    wake(): void {
+      isWoken = true;
+      ring();
+    },
+    async stop(): Promise<void> {
+      stopped.abort(OVER);
+      ring();
+      await running;
+    },
+  };
 }

@@ -1,6 +1,5 @@
-/** The words, names and dates of a question to search for, and excerpts of long texts. Pure. */
+/** The words, names and dates of a question to search for. Pure. */
 
-import { cutAt } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
 import { localMidnight } from '../core/moments.js';
 import type { RecallQuery } from '../core/recall.js';
@@ -145,69 +144,4 @@ function spanOf(named: { year?: string; month?: string; day?: string }, now: num
 function monthNumber(name: string): number {
   if (/^\d/.test(name)) return Number(name);
   return MONTHS.split(' ').findIndex((month) => month.startsWith(name.slice(0, 3))) + 1;
-}
-
-/** Longer texts are shown as an excerpt. */
-const MOST_CHARS = 600;
-/** Context before the first matched word, in characters. */
-const LEAD_CHARS = 150;
-/** Of an answered question, the end is shown, where it is asked. */
-const ASKED_CHARS = 300;
-/** Words beyond this position are ignored. */
-const READ_CHARS = 50_000;
-const MOST_COUNTED = 64;
-
-/** For one question. null: the text is short enough to be shown whole. */
-export function excerptsFor(question: string): (text: string) => string | null {
-  const wanted = new Set(subjectTerms(question, MOST_COUNTED).map((term) => term.text));
-  /** Wanted terms by word: most words occur in many texts. */
-  const known = new Map<string, string[]>();
-  function wantedIn(word: string): string[] {
-    const terms = known.get(word) ?? indexTerms(word).filter((term) => wanted.has(term));
-    known.set(word, terms);
-    return terms;
-  }
-  return (text) => (text.length <= MOST_CHARS ? null : excerptOf(text, wantedIn));
-}
-
-function excerptOf(text: string, wantedIn: (word: string) => string[]): string {
-  const found: { at: number; term: string }[] = [];
-  for (const { 0: word, index } of text.slice(0, READ_CHARS).matchAll(/[\p{L}\p{M}\p{N}]+/gu))
-    for (const term of wantedIn(word)) found.push({ at: index, term });
-  let best = { from: 0, words: 0 };
-  let first = 0;
-  const inside = new Map<string, number>();
-  for (const { at, term } of found) {
-    inside.set(term, (inside.get(term) ?? 0) + 1);
-    for (
-      let other = found[first];
-      other && at - other.at > MOST_CHARS - 2 * LEAD_CHARS;
-      other = found[first]
-    ) {
-      const left = (inside.get(other.term) ?? 0) - 1;
-      if (left > 0) inside.set(other.term, left);
-      else inside.delete(other.term);
-      first++;
-    }
-    if (inside.size > best.words) best = { from: found[first]?.at ?? 0, words: inside.size };
-  }
-  return part(text, Math.max(0, best.from - LEAD_CHARS), MOST_CHARS);
-}
-
-/** null: the question is short enough to be shown whole. */
-export function endOf(asked: string): string | null {
-  return asked.length <= MOST_CHARS ? null : part(asked, asked.length - ASKED_CHARS, ASKED_CHARS);
-}
-
-function part(text: string, from: number, most: number): string {
-  const start = from === 0 ? 0 : beginningOf(text, from);
-  const shown = cutAt(text.slice(start), most);
-  return `${start > 0 ? '… ' : ''}${shown.trim()}${start + shown.length < text.length ? ' …' : ''}`;
-}
-
-/** The start of the next word, or at least no cut within a surrogate pair. */
-function beginningOf(text: string, from: number): number {
-  const space = text.slice(from, from + LEAD_CHARS).search(/\s/);
-  if (space >= 0) return from + space + 1;
-  return /[\uDC00-\uDFFF]/.test(text[from] ?? '') ? from + 1 : from;
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { endOf, excerptsFor } from '../../src/recall/question.js';
+import { endOf, excerptsFor } from '../../src/recall/search.js';
 
 const excerptOf = (text: string, question: string) => excerptsFor(question)(text);
 const filler = 'Nothing of that kind was said on this day by anybody. '.repeat(40);
