@@ -10,7 +10,7 @@ import { type FileRoots, SKILLS, type ToolFolders } from './roots.js';
 import { fileTool } from './run.js';
 import type { SearchOrder, SearchResult } from './search-worker.js';
 
-export interface FindParts {
+interface FindParts {
   folders: ToolFolders;
   clock: Clock;
   /** Limits concurrent searches over all chats. */
