@@ -44,8 +44,9 @@ export async function decideWhoAnswers(
     botLimitReached: turnsForBots >= settings.caps.replies,
   });
   const isOpen = settings.natural && routing.turn?.open;
-  if (!isOpen) return { next: nextTurn(seen, routing, personas), personas, meter: null };
-  const chosen = await chooseSpeaker(services, run, seen, routing, personas);
+  const chosen = isOpen
+    ? await chooseSpeaker(services, run, seen, routing, personas)
+    : { routing, meter: null };
   return chosen && { next: nextTurn(seen, chosen.routing, personas), personas, meter: chosen.meter };
 }
 
@@ -136,8 +137,10 @@ async function askWho(
     for await (const event of model.stream(request, AbortSignal.any([signal, late.signal]))) {
       if (event.kind === 'done') {
         countTokens(metrics, spentOn(event));
-        const chosen = named(event.text, choice.present.map(calledByDefault))[0] ?? null;
-        return chosen ?? (choice.sure ? active : null);
+        const called = choice.present.map(calledOf).map(({ id, names }) => {
+          return { id, names: names.map((name) => (name === 'default' ? MAIN : name)) };
+        });
+        return named(event.text, called)[0] ?? (choice.sure ? active : null);
       }
       if (event.kind === 'failed') {
         const reason = describe(event.fault);
@@ -150,12 +153,7 @@ async function askWho(
   }
 }
 
-/** Gives `default` a name that can be found in the model's answer. */
-function calledByDefault(persona: Persona) {
-  const { id, names } = calledOf(persona);
-  return { id, names: names.map((name) => (name === 'default' ? MAIN : name)) };
-}
-
+/** A name for `default` that can be found in the model's answer. */
 const MAIN = 'the host';
 
 function questionOf({ zone }: Services, { present, batch, last, sure }: SpeakerChoice) {

@@ -28,7 +28,8 @@ export function nextTurn(
   const maySpeak = (id: PersonaId) => personas.some((each) => each.id === id) && !chat.away?.includes(id);
   const words = noted.filter(({ reaction }) => !reaction);
   const news = [...(turn?.batch ?? []), ...words];
-  const said = { noted: idsOf(noted), forBots: news.length === 0 ? undefined : news.every(isBots) };
+  const isBots = news.every(({ author }) => author.kind === 'person' && author.bot === true);
+  const said = { noted: idsOf(noted), forBots: news.length === 0 ? undefined : isBots };
   const taken = idsOf(turn?.batch ?? []);
   const to = turn === null ? [] : [turn.personaId, ...turn.also];
   const [only] = to;
@@ -41,10 +42,6 @@ export function nextTurn(
   if (next === null) return { turn: null, exchange: null, ...said };
   const { speaker, batch, exchange } = next;
   return { turn: { personaId: speaker, batch, taken, addressed: to }, exchange, ...said };
-}
-
-function isBots({ author }: StoredMessage): boolean {
-  return author.kind === 'person' && author.bot === true;
 }
 
 /** Opens a round for a message that addresses `to`. Those whom a person addressed before and who wait still speak first. */
@@ -72,15 +69,11 @@ export function interruptRound(exchange: GroupRound): GroupRound | null {
   return exchange.round === 1 && exchange.due.length > 0 ? { ...exchange, next: [] } : null;
 }
 
-/** The next speaker, the messages it answers (ids, oldest first), and the round that remains afterwards. */
-export interface NextSpeaker {
-  speaker: PersonaId;
-  batch: number[];
-  exchange: GroupRound;
-}
-
-/** Picks the first who is due, may speak and has heard something new since it last spoke; null if there is none. */
-export function nextSpeaker(exchange: GroupRound, maySpeak: (id: PersonaId) => boolean): NextSpeaker | null {
+/**
+ * Picks the first who is due, may speak and has heard something new since it last spoke, with the messages it answers
+ * (ids, oldest first) and the round that remains; null if there is none.
+ */
+export function nextSpeaker(exchange: GroupRound, maySpeak: (id: PersonaId) => boolean) {
   const { due, said } = exchange;
   for (const [at, speaker] of due.entries()) {
     const last = said.findLastIndex(({ by }) => by === speaker);

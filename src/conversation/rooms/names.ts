@@ -21,7 +21,7 @@ export function calledPlainly(words: string, personas: readonly Called[]): Perso
 /** For transcribed speech, which has no colon or `@`: a name at the very start, followed by any punctuation. */
 export function calledAloud(words: string, personas: readonly Called[]): PersonaId[] {
   const text = fold(words);
-  return inOrder(personas, (name) => callOut(text, name));
+  return inOrder(personas, (name) => (startsWith(text, name, /^\s*[:：,，.!?…]/u) ? 0 : -1));
 }
 
 /** All personas whose name appears anywhere, except `default`, which is too common a word. */
@@ -80,10 +80,6 @@ function inOrder(personas: readonly Called[], placeOf: (name: string) => number)
 
 function plainCall(text: string, name: string): number {
   return startsWith(text, name, /^\s*[:：]/u) ? 0 : standsAlone(text, `@${name}`);
-}
-
-function callOut(text: string, name: string): number {
-  return startsWith(text, name, /^\s*[:：,，.!?…]/u) ? 0 : -1;
 }
 
 function startsWith(text: string, name: string, sign: RegExp): boolean {
@@ -163,8 +159,11 @@ export function callsBot(words: string, names: readonly string[], aloud?: 'aloud
   const said = fold(words);
   return callable(names).some((name) => {
     const text = said.replaceAll(honorificsAfter(name), '');
-    if (plainCall(text, name) >= 0 || vocative(text, name) >= 0 || isNothingBut(text, name)) return true;
-    return occurrences(text, name).some((at) => isGreeted(text, at) || (aloud && isFirst(text, at)));
+    const isAlone = text.length <= name.length + GREETING_CHARS && withoutSigns(text) === withoutSigns(name);
+    if (isAlone || plainCall(text, name) >= 0 || vocative(text, name) >= 0) return true;
+    // Signs and spaces may precede the first word.
+    const isFirst = (at: number) => aloud !== undefined && !/[\p{L}\p{N}]/u.test(text.slice(0, at));
+    return occurrences(text, name).some((at) => isGreeted(text, at) || isFirst(at));
   });
 }
 
@@ -174,15 +173,6 @@ function isGreeted(text: string, at: number): boolean {
   if (greeting === null) return false;
   const earlier = before.slice(0, greeting.index + 1);
   return greeting.index === 0 || begins(earlier.trimEnd(), earlier.at(-1));
-}
-
-/** Signs and spaces may precede it. */
-function isFirst(text: string, at: number): boolean {
-  return !/[\p{L}\p{N}]/u.test(text.slice(0, at));
-}
-
-function isNothingBut(text: string, name: string): boolean {
-  return text.length <= name.length + GREETING_CHARS && withoutSigns(text) === withoutSigns(name);
 }
 
 /** The names as people say them: without emoji, brackets, and a suffix such as "bot". */
