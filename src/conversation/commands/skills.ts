@@ -15,7 +15,7 @@ export const skills = commandOf('skills', 'List the skills', async (call) => {
     ({ name, description }) => `- ${code(name)}: ${oneLine(description, MOST_DESCRIPTION)}`,
   );
   const blocks = [lines.length === 0 ? 'No skills are installed.' : listed('Skills:', lines)];
-  if (!isOwner) return { text: blocks.join() };
+  if (!isOwner) return { text: blocks.join('\n\n') };
   const ask = { chat: command.chat, personaId: command.chat.activePersona, senderId: command.sender.id };
   if (lines.length > 0 && !(await canLoad(call, ask))) blocks.push(NOT_USED);
   if (found.problems.length > 0) blocks.push(listed('Not offered:', found.problems.map(lineOf)));

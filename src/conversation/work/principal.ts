@@ -120,26 +120,21 @@ export async function decisionOn(
   signal: AbortSignal,
 ): Promise<Decision> {
   const { store, clock } = services;
-  let isNews = false;
   let wake = () => {};
-  const changed = () => {
-    isNews = true;
-    wake();
-  };
+  const changed = () => wake();
   const stopWatching = store.watchTasks(changed);
   signal.addEventListener('abort', changed, { once: true });
   try {
     for (;;) {
-      isNews = false;
+      // Made before the look, so that no change is missed.
+      const news = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
       const decision = await store.taskDecision(id);
       if (decision !== null) return decision;
       if (signal.aborted || clock.now() >= until) return await expire(services, id);
       const cancel = clock.after(Math.max(1, until - clock.now()), changed);
-      if (!isNews) {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
+      await news;
       cancel();
     }
   } finally {
