@@ -278,14 +278,7 @@ export function createConnection(parts: DiscordParts, take: (packet: Packet) => 
   };
 }
 
-/** Relays the library's connection, which is always direct, through a proxy. The path is secret. */
-interface Relay {
-  /** For the library, which adds a query. */
-  url: string;
-  /** Why the last connection was not relayed; null if it was. */
-  fault(): string | null;
-  close(): void;
-}
+type Relay = Awaited<ReturnType<typeof relayTo>>;
 
 /** null if no proxy is set. `gateway`: `wss://…`. `secret`: unguessable. */
 async function openRelay(gateway: string, secret: string, outward: Outward): Promise<Relay | null> {
@@ -295,7 +288,8 @@ async function openRelay(gateway: string, secret: string, outward: Outward): Pro
   return outward.proxyFor(server) === null ? null : relayTo(gateway, secret, outward);
 }
 
-async function relayTo(gateway: string, secret: string, outward: Outward): Promise<Relay> {
+/** Relays the library's connection, which is always direct, through a proxy. The path is secret. */
+async function relayTo(gateway: string, secret: string, outward: Outward) {
   const open = new Set<Duplex>();
   let fault: string | null = null;
   const server = createServer((_, response) => void response.writeHead(404).end());
@@ -350,7 +344,9 @@ async function relayTo(gateway: string, secret: string, outward: Outward): Promi
   });
   const { port } = server.address() as AddressInfo;
   return {
+    /** For the library, which adds a query. */
     url: `ws://127.0.0.1:${port}/${secret}/`,
+    /** Why the last connection was not relayed; null if it was. */
     fault: () => fault,
     close() {
       server.close();

@@ -124,7 +124,6 @@ const CLOSED: Record<number, string> = {
   4013: 'Discord’s gateway does not know our intents',
   4014: 'Discord refuses the intent Message Content: tick it at discord.com/developers/applications, on the page Bot, under Privileged Gateway Intents',
 };
-const REFUSED = new Set([4004, 4010, 4011, 4012, 4013, 4014]);
 
 export function closedWords(code: number): string {
   return `${CLOSED[code] ?? 'the connection to Discord’s gateway was closed'} (close code ${code})`;
@@ -132,7 +131,7 @@ export function closedWords(code: number): string {
 
 /** Somebody has to act before Discord lets us in. */
 export function isRefusedWith(code: number): boolean {
-  return REFUSED.has(code);
+  return code === 4004 || (code >= 4010 && code <= 4014);
 }
 
 /** Size of the channel's caches. */

@@ -1,6 +1,6 @@
 /** `channels.discord` of config.yaml. Keys common to all channels (`access`) are added elsewhere. */
 import * as z from 'zod';
-import { expected, rate, truth } from '../kit/descriptor.js';
+import { type Camel, expected, rate, truth } from '../kit/descriptor.js';
 
 const PUBLIC_API = 'https://discord.com/api';
 const TOKEN = "a bot's token, as the page Bot of Discord's developer portal shows it once";
@@ -13,11 +13,14 @@ export const discordOptions = z.object(
       // Some documentation writes it in the form of a header.
       .transform((token) => token.replace(/^Bot\s+/i, ''))
       .pipe(z.string().regex(/^[^\s/?#]+$/, expected(TOKEN))),
+    // Up to and including `/api`, without a trailing slash.
     api_root: z
       .url({ protocol: /^https?$/, ...expected(`the address of Discord's API, like ${PUBLIC_API}`) })
       .transform((address) => address.replace(/(?<!\/)\/+$/, ''))
       .default(PUBLIC_API),
+    // Whether messages of other bots and webhooks are accepted.
     bots: truth().default(false),
+    // When a persona shows its own name and picture: always, or in a chat with several.
     faces: z.enum(['always', 'company'], expected('always or company')).default('always'),
     messages_per_second: rate().default(50),
     per_chat_burst: rate().default(5),
@@ -25,17 +28,7 @@ export const discordOptions = z.object(
   expected('keys and values'),
 );
 
-/** The section of config.yaml, including the keys of every channel. */
-export interface DiscordOptions {
-  token: string;
-  /** Up to and including `/api`, without a trailing slash. */
-  apiRoot: string;
-  /** Whether messages of other bots and webhooks are accepted. */
-  bots: boolean;
-  /** When a persona shows its own name and picture: always, or in a chat with several. */
-  faces: 'always' | 'company';
-  messagesPerSecond: number;
-  perChatBurst: number;
+export type DiscordOptions = Camel<z.output<typeof discordOptions>> & {
   /** Whether Discord may fetch the links in our messages. */
   linkPreviews: boolean;
-}
+};

@@ -1,7 +1,7 @@
 /** WhatsApp, as a linked device of a person's phone: connects the modules, without rules of its own. */
 import type { proto } from '@whiskeysockets/baileys';
 import { LRUCache } from 'lru-cache';
-import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import type { Channel } from '../../core/channel.js';
 import { onAbort } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
 import { withSpeakerName } from '../kit/outgoing.js';
@@ -9,7 +9,6 @@ import { createState, type State } from '../kit/supervise.js';
 import { isEndOfConnection, isOfLibrary, silenceLibsignal, type WhatsAppConnection } from './connection.js';
 import { check, meIn } from './credentials.js';
 import { createDirectory, createGroups, createSecrets } from './directory.js';
-import { markOf, messageId } from './ids.js';
 import { createIntake, createReadReceipts } from './intake.js';
 import { fetchFile } from './media.js';
 import type { WhatsAppHost } from './options.js';
@@ -35,11 +34,6 @@ export function createWhatsApp(host: WhatsAppHost) {
   const parts = assembled(host, status, () => takesIn, stopping.signal);
   const { groups, receipts, secrets, intake, sender, connections } = parts;
   const { directory, restrictions } = sender;
-
-  function sendNow(to: Recipient, part: Part, options: SendOptions, content?: proto.IMessage) {
-    const why = status.status().lastError ?? 'not connected yet';
-    return sendOver(connections.open(), why, sender, to, part, options, content);
-  }
 
   return {
     name: 'whatsapp',
@@ -73,13 +67,15 @@ export function createWhatsApp(host: WhatsAppHost) {
       running = Promise.all([connections.run(), secrets.prune(log, stopping.signal)]);
     },
 
-    send: (to, part, options) => sendNow(to, withSpeakerName(part, options), options),
+    send: (to, part, options) =>
+      send(sender, connections.open(), to, withSpeakerName(part, options), options),
 
     async react(to, id, emoji, options) {
       const content = reactionTo(directory, to, id, emoji, clock.now());
       if (content === null)
         return { kind: 'refused', reason: `WhatsApp’s message ${id} is not known any more` };
-      return sendNow(to, { text: '', marks: [] }, { ...options, replyTo: null }, content);
+      const none = { text: '', marks: [] };
+      return send(sender, connections.open(), to, none, { ...options, replyTo: null }, content);
     },
 
     async stop() {
@@ -109,7 +105,14 @@ export function createWhatsApp(host: WhatsAppHost) {
       });
     },
 
-    survives: (error) => survives(error, connections.renew),
+    survives(error) {
+      if (!isOfLibrary(error)) return false;
+      // An error left over from an ended connection must not end the next one.
+      if (!isEndOfConnection(error)) {
+        connections.renew(new Error(`a fault inside the library: ${describe(error)}`));
+      }
+      return true;
+    },
     check: () => check(state),
   } satisfies Channel;
 }
@@ -128,30 +131,7 @@ function assembled(host: WhatsAppHost, status: State, takesIn: () => boolean, si
   const intake = createIntake(directory, groups, secrets, receipts, clock, log);
   const restrictions = createRestrictions(state, clock, log);
   const sent = new LRUCache<string, proto.IMessage>({ max: MOST_SENT });
-  const sender: SendContext = { directory, sent, restrictions, clock, log };
-  const connections = createReconnecting({ host, status, intake, groups, sender, takesIn, signal });
+  const sender: SendContext = { status, directory, sent, restrictions, clock, log };
+  const connections = createReconnecting({ host, intake, groups, sender, takesIn, signal });
   return { groups, receipts, secrets, intake, sender, connections };
-}
-
-async function sendOver(
-  connection: WhatsAppConnection | null,
-  whyNone: string,
-  sender: SendContext,
-  to: Recipient,
-  part: Part,
-  { replyTo, key, signal }: SendOptions,
-  content: proto.IMessage | undefined,
-): Promise<SendResult> {
-  if (connection === null) {
-    return { kind: 'unreachable', reason: `no connection to WhatsApp: ${whyNone}`, taken: 'no' };
-  }
-  const id = messageId(markOf(connection.credentials.auth.creds.signedIdentityKey.public), key);
-  return send(sender, connection, to, part, { id, replyTo, signal, content });
-}
-
-function survives(error: unknown, renew: (reason: Error) => void): boolean {
-  if (!isOfLibrary(error)) return false;
-  // An error left over from an ended connection must not end the next one.
-  if (!isEndOfConnection(error)) renew(new Error(`a fault inside the library: ${describe(error)}`));
-  return true;
 }

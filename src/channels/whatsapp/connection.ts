@@ -9,13 +9,11 @@ import {
   type WASocket,
   type WAVersion,
 } from '@whiskeysockets/baileys';
-import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import type { Outward } from '../../core/network.js';
 import { backoffMs } from '../kit/supervise.js';
 import type { Credentials } from './credentials.js';
-import type { WhatsAppOptions } from './options.js';
+import type { LinkHost } from './options.js';
 
 const { INITIAL_BOOTSTRAP } = proto.Message.HistorySyncType;
 
@@ -30,14 +28,10 @@ export interface WhatsAppConnection {
   end(reason: Error): void;
 }
 
-export function connect(parts: {
-  options: WhatsAppOptions;
+interface ConnectParts extends LinkHost {
   /** Version of WhatsApp Web to log in as. */
   version: WAVersion;
   credentials: Credentials;
-  outward: Outward;
-  clock: Clock;
-  log: Log;
   hooks: Partial<SocketConfig>;
   onQr(text: string): void;
   /** The phone has linked us; WhatsApp then ends the connection. */
@@ -45,7 +39,9 @@ export function connect(parts: {
   onOpen(): void;
   /** Until then (ms) WhatsApp forbids the account to begin chats; null: no restriction. */
   onRestriction?(until: number | null): void;
-}): WhatsAppConnection {
+}
+
+export function connect(parts: ConnectParts): WhatsAppConnection {
   const { options, credentials, outward, log } = parts;
   const acks = createAcks();
   // For a server without TLS (a fake one) the library takes an agent of that kind, too.

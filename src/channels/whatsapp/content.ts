@@ -93,27 +93,20 @@ const KINDS: Kinds = {
 };
 
 /** Kinds that no chat shows, that change other messages, or that are handled elsewhere. */
-const WITHOUT_WORDS: ReadonlySet<string> = new Set([
-  ...['imageMessage', 'videoMessage', 'ptvMessage', 'audioMessage', 'documentMessage'],
-  ...['groupMentionedMessage', 'botForwardedMessage', 'questionMessage', 'pollCreationMessageV4'],
-  ...['reactionMessage', 'messageContextInfo', 'secretEncryptedMessage', 'protocolMessage'],
-  ...[
-    'albumMessage',
-    'bcallMessage',
-    'botInvokeMessage',
-    'botTaskMessage',
-    'call',
-    'callLogMesssage',
-    'chat',
-  ],
-  ...['deviceSentMessage', 'encCommentMessage', 'encEventResponseMessage', 'encReactionMessage'],
-  ...['eventCoverImage', 'fastRatchetKeySenderKeyDistributionMessage', 'groupStatusMentionMessage'],
-  ...['keepInChatMessage', 'limitSharingMessage', 'messageHistoryBundle', 'messageHistoryNotice'],
-  ...['pinInChatMessage', 'placeholderMessage', 'pollCreationOptionImageMessage', 'pollUpdateMessage'],
-  ...['scheduledCallEditMessage', 'senderKeyDistributionMessage', 'statusAddYours', 'statusMentionMessage'],
-  ...['statusNotificationMessage', 'statusQuestionAnswerMessage', 'statusQuotedMessage'],
-  ...['statusStickerInteractionMessage', 'stickerSyncRmrMessage'],
-]);
+const WITHOUT_WORDS: ReadonlySet<string> = new Set(
+  `
+  imageMessage videoMessage ptvMessage audioMessage documentMessage groupMentionedMessage
+  botForwardedMessage questionMessage pollCreationMessageV4 reactionMessage messageContextInfo
+  secretEncryptedMessage protocolMessage albumMessage bcallMessage botInvokeMessage botTaskMessage
+  call callLogMesssage chat deviceSentMessage encCommentMessage encEventResponseMessage
+  encReactionMessage eventCoverImage fastRatchetKeySenderKeyDistributionMessage
+  groupStatusMentionMessage keepInChatMessage limitSharingMessage messageHistoryBundle
+  messageHistoryNotice pinInChatMessage placeholderMessage pollCreationOptionImageMessage
+  pollUpdateMessage scheduledCallEditMessage senderKeyDistributionMessage statusAddYours
+  statusMentionMessage statusNotificationMessage statusQuestionAnswerMessage statusQuotedMessage
+  statusStickerInteractionMessage stickerSyncRmrMessage
+  `.split(/\s+/),
+);
 
 /** Ensures that its sender still gets an answer. */
 const UNKNOWN = '[message of a kind that I cannot read]';

@@ -1,6 +1,9 @@
 /** The keys of `channels.whatsapp` in config.yaml, and what a WhatsApp channel is created with. */
 import * as z from 'zod';
-import type { ChannelHost } from '../../core/channel.js';
+import type { ChannelHost, ChannelState } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
+import type { Log } from '../../core/log.js';
+import type { Outward } from '../../core/network.js';
 import { address, type Camel, expected, rate, truth } from '../kit/descriptor.js';
 
 const version = expected('a version of WhatsApp Web, like 2.3000.1043857760');
@@ -27,10 +30,18 @@ export const whatsappOptions = z.object(
 
 export type WhatsAppOptions = Camel<z.output<typeof whatsappOptions>>;
 
-export type WhatsAppHost = Pick<
-  ChannelHost<WhatsAppOptions>,
-  'options' | 'state' | 'cursor' | 'sentPart' | 'noteLink' | 'outward' | 'clock' | 'log'
-> & {
+/** For a connection to WhatsApp. */
+export interface LinkHost {
+  options: WhatsAppOptions;
+  state: ChannelState;
+  outward: Outward;
+  clock: Clock;
+  log: Log;
+}
+
+export interface WhatsAppHost
+  extends LinkHost,
+    Pick<ChannelHost<WhatsAppOptions>, 'cursor' | 'sentPart' | 'noteLink'> {
   /** Shows a code for the phone to scan. */
   onQr(text: string): void;
-};
+}

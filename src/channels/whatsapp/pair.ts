@@ -1,14 +1,12 @@
 /** Links by a code typed on the phone. The previous link stays until the new one is complete. */
 import { type BinaryNode, getBinaryNodeChild, type WASocket, type WAVersion } from '@whiskeysockets/baileys';
 import type { ChannelState } from '../../core/channel.js';
-import { type Clock, onAbort } from '../../core/clock.js';
+import { onAbort } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
-import type { Log } from '../../core/log.js';
-import type { Outward } from '../../core/network.js';
 import { closingOf, connect, silenceLibsignal, UNLINKED, type WhatsAppConnection } from './connection.js';
 import { type Credentials, forgetLink, meIn, openCredentials } from './credentials.js';
 import { numberOf } from './ids.js';
-import type { WhatsAppOptions } from './options.js';
+import type { LinkHost } from './options.js';
 import { createVersions } from './reconnect.js';
 import { storingFirst } from './signal.js';
 
@@ -16,12 +14,7 @@ import { storingFirst } from './signal.js';
 const TRIES = 10;
 const PAUSE_MS = 2_000;
 
-export interface Pairing {
-  options: WhatsAppOptions;
-  state: ChannelState;
-  outward: Outward;
-  clock: Clock;
-  log: Log;
+export interface Pairing extends LinkHost {
   /** With the country code. */
   phone: string;
   /** Shows a code, which invalidates the one before. */
@@ -86,12 +79,13 @@ type Outcome =
   | { kind: 'unlinkable'; reason: string };
 
 async function connectOnce(
-  { options, outward, clock, log, show, signal }: Pairing,
+  pairing: Pairing,
   credentials: Credentials,
   version: WAVersion,
   digits: string,
   commit: () => Promise<void>,
 ): Promise<Outcome> {
+  const { clock, show, signal } = pairing;
   let isAsked = false;
   let isTyped = false;
   let opened: () => void = () => {};
@@ -102,12 +96,9 @@ async function connectOnce(
   // Messages that already arrive are for the gateway: they stay with WhatsApp until it runs.
   const mayTakeIn = () => new Promise<void>(() => {});
   const connection: WhatsAppConnection = connect({
-    options,
+    ...pairing,
     version,
     credentials,
-    outward,
-    clock,
-    log,
     hooks: { makeSignalRepository: storingFirst({ mayTakeIn, decrypted: async () => {} }) },
     onQr() {
       if (isAsked) return;

@@ -9,13 +9,10 @@ import {
   type WAVersion,
 } from '@whiskeysockets/baileys';
 import * as z from 'zod';
-import type { ChannelState } from '../../core/channel.js';
-import { type Clock, onAbort, withDeadline } from '../../core/clock.js';
+import { onAbort, withDeadline } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
-import type { Log } from '../../core/log.js';
-import type { Outward } from '../../core/network.js';
 import { download } from '../kit/download.js';
-import { type State, supervise } from '../kit/supervise.js';
+import { supervise } from '../kit/supervise.js';
 import {
   type Closing,
   closingOf,
@@ -38,7 +35,7 @@ import {
 import type { GroupDirectory } from './directory.js';
 import { markOf, numberOf, type Person, personOf } from './ids.js';
 import type { Login, WhatsAppIntake } from './intake.js';
-import type { WhatsAppHost, WhatsAppOptions } from './options.js';
+import type { LinkHost, WhatsAppHost } from './options.js';
 import { createAlert } from './restrictions.js';
 import { resending, type SendContext } from './send.js';
 import { storingFirst } from './signal.js';
@@ -48,7 +45,6 @@ const SAVE_AGAIN_MS = 5_000;
 
 interface ReconnectParts {
   host: WhatsAppHost;
-  status: State;
   intake: WhatsAppIntake;
   groups: GroupDirectory;
   sender: SendContext;
@@ -57,7 +53,8 @@ interface ReconnectParts {
 }
 
 export function createReconnecting(parts: ReconnectParts) {
-  const { host, status, signal } = parts;
+  const { host, signal } = parts;
+  const { status } = parts.sender;
   const { state, clock, log } = host;
   const alert = createAlert('trouble', state, log);
   const versions = createVersions(host, signal);
@@ -155,12 +152,13 @@ function closingOfLink(error: unknown, { auth }: Credentials): { closing: Closin
 
 /** One login: a connection whose messages go to the intake, with the library's questions answered. */
 async function logIn(
-  { host, intake, groups, sender, takesIn, signal, status }: ReconnectParts,
+  parts: ReconnectParts,
   version: WAVersion,
   credentials: Credentials,
   isOpen: () => void,
 ): Promise<WhatsAppConnection> {
-  const { options, outward, clock, log } = host;
+  const { host, intake, groups, sender, takesIn, signal } = parts;
+  const { clock, log } = host;
   const { creds } = credentials.auth;
   const me = meIn(creds);
   const stored = me === null ? null : await host.cursor(accountOf(me));
@@ -188,19 +186,16 @@ async function logIn(
     },
   } satisfies Parameters<typeof storingFirst>[0];
   const connection = connect({
-    options,
+    ...host,
     version,
     credentials,
-    outward,
-    clock,
-    log,
     hooks: {
       makeSignalRepository: storingFirst(beforeUse),
       cachedGroupMetadata: groups.metadata,
       getMessage: resending(sender, host.sentPart, signal, login.mark, () => connection.socket),
     },
     onQr(text) {
-      status.down('not linked yet: scan the QR code with the phone, under Linked devices');
+      sender.status.down('not linked yet: scan the QR code with the phone, under Linked devices');
       host.onQr(text);
     },
     onRestriction: sender.restrictions.restricted,
@@ -215,14 +210,14 @@ async function logIn(
       log.info({ channel: 'whatsapp', number: ownNumber() }, 'logged in');
     },
   });
-  listen(connection.socket, stanzas, { intake, groups, sender, takesIn, log }, login);
+  listen(connection.socket, stanzas, parts, login);
   return connection;
 }
 
 function listen(
   { ws, ev, signalRepository }: WASocket,
   stanzas: WeakMap<Uint8Array, BinaryNode>,
-  { intake, groups, sender, takesIn, log }: Omit<ReconnectParts, 'host' | 'status' | 'signal'> & { log: Log },
+  { host, intake, groups, sender, takesIn }: ReconnectParts,
   login: Login,
 ): void {
   async function store(work: () => Promise<void>): Promise<void> {
@@ -230,7 +225,7 @@ function listen(
     try {
       await work();
     } catch (error) {
-      log.error({ channel: 'whatsapp', reason: describe(error) }, 'storing a message failed');
+      host.log.error({ channel: 'whatsapp', reason: describe(error) }, 'storing a message failed');
     }
   }
 
@@ -278,19 +273,11 @@ const HEADERS = {
 
 const rememberedSchema = z.object({ version: z.string().nullable(), lookedUpAt: z.number() });
 
-interface VersionHost {
-  options: WhatsAppOptions;
-  state: ChannelState;
-  outward: Outward;
-  clock: Clock;
-  log: Log;
-}
-
 /**
  * The version of WhatsApp Web to log in as. WhatsApp retires old ones and then closes with 405 before
  * anything else; to recover without a release, the newest is then looked up where a browser finds it.
  */
-export function createVersions({ options, state, outward, clock, log }: VersionHost, signal: AbortSignal) {
+export function createVersions({ options, state, outward, clock, log }: LinkHost, signal: AbortSignal) {
   async function remembered(): Promise<z.output<typeof rememberedSchema>> {
     const written = (await state.get([VERSION])).get(VERSION);
     return rememberedSchema.safeParse(JSON.parse(written ?? 'null')).data ?? { version: null, lookedUpAt: 0 };

@@ -8,14 +8,15 @@ import {
   type WASocket,
 } from '@whiskeysockets/baileys';
 import type { LRUCache } from 'lru-cache';
-import type { Part, Recipient, SendResult } from '../../core/channel.js';
+import type { Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import { type Clock, OVER, onAbort } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { readOutgoing } from '../kit/outgoing.js';
+import type { State } from '../kit/supervise.js';
 import { type Ack, libraryLog, statusOf, type WhatsAppConnection } from './connection.js';
 import type { Directory } from './directory.js';
-import { keyOf } from './ids.js';
+import { keyOf, markOf, messageId } from './ids.js';
 import { messageContent } from './outbound.js';
 import type { Restrictions } from './restrictions.js';
 
@@ -35,6 +36,7 @@ const RESTRICTED = 463;
 const LOOK_AGAIN_MS = 600_000;
 
 export interface SendContext {
+  status: State;
   directory: Directory;
   /** Recently sent messages, by id: a peer that could not decrypt one asks for it again. */
   sent: LRUCache<string, proto.IMessage>;
@@ -43,20 +45,21 @@ export interface SendContext {
   log: Log;
 }
 
+/** `given` is sent unchanged, instead of the part. */
 export async function send(
   sender: SendContext,
-  { socket, acks }: WhatsAppConnection,
+  connection: WhatsAppConnection | null,
   to: Recipient,
   part: Part,
-  options: {
-    id: string;
-    replyTo: string | null;
-    /** Sent unchanged, instead of the part. */
-    content?: proto.IMessage | undefined;
-    signal: AbortSignal;
-  },
+  { replyTo, key, signal }: SendOptions,
+  given?: proto.IMessage,
 ): Promise<SendResult> {
-  const { id, replyTo, content: given, signal } = options;
+  if (connection === null) {
+    const why = sender.status.status().lastError ?? 'not connected yet';
+    return unreachable(`no connection to WhatsApp: ${why}`);
+  }
+  const { socket, acks, credentials } = connection;
+  const id = messageId(markOf(credentials.auth.creds.signedIdentityKey.public), key);
   if (signal.aborted) return unreachable('the gateway stops');
   const pause = sender.restrictions.leftFor(to.address);
   if (pause > 0) return paused(sender, pause);
