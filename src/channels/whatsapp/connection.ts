@@ -20,13 +20,7 @@ const { INITIAL_BOOTSTRAP } = proto.Message.HistorySyncType;
 /** How long the server may take to close its side. */
 const CLOSE_WITHIN_MS = 1_000;
 
-export interface WhatsAppConnection {
-  socket: WASocket;
-  credentials: Credentials;
-  acks: Acks;
-  ended: Promise<unknown>;
-  end(reason: Error): void;
-}
+export type WhatsAppConnection = ReturnType<typeof connect>;
 
 interface ConnectParts extends LinkHost {
   /** Version of WhatsApp Web to log in as. */
@@ -41,7 +35,7 @@ interface ConnectParts extends LinkHost {
   onRestriction?(until: number | null): void;
 }
 
-export function connect(parts: ConnectParts): WhatsAppConnection {
+export function connect(parts: ConnectParts) {
   const { options, credentials, outward, log } = parts;
   const acks = createAcks();
   // For a server without TLS (a fake one) the library takes an agent of that kind, too.
@@ -139,7 +133,6 @@ function withCurrentSecret(socket: WASocket, creds: AuthenticationCreds, show: (
 }
 
 export type Ack = { kind: 'taken' } | { kind: 'refused'; code: number } | { kind: 'cut off' };
-type Acks = ReturnType<typeof createAcks>;
 
 /** WhatsApp's acks: the library calls a message sent once it is written, not once WhatsApp has it. */
 export function createAcks() {

@@ -1,7 +1,6 @@
 /** Our identity as a linked device: credentials, Signal keys under `<type>-<id>`, time of linking. */
 import {
   type AuthenticationCreds,
-  type AuthenticationState,
   BufferJSON,
   initAuthCreds,
   proto,
@@ -13,24 +12,14 @@ import { numberOf, personOf, userOf } from './ids.js';
 import type { OwnAccount } from './inbound.js';
 import { alertsIn } from './restrictions.js';
 
-export interface Credentials {
-  auth: AuthenticationState;
-  /** Time of linking, ms; 0 before. */
-  pairedAt(): number;
-  linked(at: number): void;
-  /** Saves `auth.creds`; at most one write is queued behind the running one. */
-  save(): void;
-  /** Resolves when everything is on disk; rejects if a write failed. */
-  settled(): Promise<void>;
-  retire(): void;
-}
+export type Credentials = Awaited<ReturnType<typeof openCredentials>>;
 
 const CREDS = 'creds';
 const PAIRED_AT = 'paired-at';
 /** The WhatsApp Web version that was looked up. Survives the end of a link. */
 export const VERSION = 'version';
 
-export async function openCredentials(state: ChannelState): Promise<Credentials> {
+export async function openCredentials(state: ChannelState) {
   const found = await state.get([CREDS, PAIRED_AT]);
   const creds: AuthenticationCreds = decode(found.get(CREDS)) ?? initAuthCreds();
   let pairedAt = Number(found.get(PAIRED_AT) ?? 0);
@@ -47,6 +36,7 @@ export async function openCredentials(state: ChannelState): Promise<Credentials>
     return written;
   }
 
+  /** Saves `auth.creds`; at most one write is queued behind the running one. */
   function save(): void {
     if (isUnsaved) return;
     isUnsaved = true;
@@ -72,18 +62,20 @@ export async function openCredentials(state: ChannelState): Promise<Credentials>
   }
 
   return {
-    auth: { creds, keys: { get, set: (data) => write(() => valuesOf(data)) } },
+    auth: { creds, keys: { get, set: (data: SignalDataSet) => write(() => valuesOf(data)) } },
+    /** Time of linking, ms; 0 before. */
     pairedAt: () => pairedAt,
-    linked(at) {
+    linked(at: number): void {
       pairedAt = at;
       save();
     },
     save,
-    async settled() {
+    /** Resolves when everything is on disk; rejects if a write failed. */
+    async settled(): Promise<void> {
       await saved;
       await writing;
     },
-    retire() {
+    retire(): void {
       isRetired = true;
     },
   };

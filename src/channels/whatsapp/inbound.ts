@@ -62,23 +62,24 @@ interface MessageOrigin {
 }
 
 export function inbound(message: unknown, known: KnownContext): InboundEvent | null {
+  const event = eventOf(message, known);
+  return event && boundedEvent(event);
+}
+
+function eventOf(message: unknown, known: KnownContext): InboundEvent | null {
   const origin = originOf(message, known);
   const content = isObject(message) && 'message' in message ? contentOf(message.message) : null;
   if (origin === null || content === null || known.sentByUs(origin.key.id)) return null;
   const { protocolMessage, reactionMessage } = content;
-  if (protocolMessage) return bounded(changeIn(protocolMessage, origin, known));
-  if (reactionMessage) return bounded(reactionOf(reactionMessage, origin));
+  if (protocolMessage) return changeIn(protocolMessage, origin, known);
+  if (reactionMessage) return reactionOf(reactionMessage, origin);
   const said = isSecondFile(content) ? null : saidIn(content);
   if (said === null) return null;
-  const album = albumOf(content);
   const event = messageOf(said, origin, known);
+  const album = albumOf(content);
   if (album !== null) event.album = album;
   if (isChosen(content)) Object.assign(event, { forwardedFrom: '', mentionsBot: false });
-  return bounded(event);
-}
-
-function bounded(event: InboundEvent | null): InboundEvent | null {
-  return event && boundedEvent(event);
+  return event;
 }
 
 /** When a message was sent, ms; 0 if absent. */

@@ -1,10 +1,7 @@
 /**
- * Files of messages. A `source` holds what a later download needs, even after a restart: the file's location
- * and key, and the message by which to request it again. WhatsApp's media servers keep a file, encrypted, for
- * some weeks; after that the sender's phone may upload it again. Downloads do not use the library: it has no
- * size limit, cannot abort, accepts any server named by a sender, and does not check completeness.
+ * Files of messages. Downloads do not use the library: it has no size limit, cannot abort, accepts any server named
+ * by a sender, and does not check completeness.
  */
-
 import { createDecipheriv, createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { getMediaKeys, type WAMessage, type WASocket } from '@whiskeysockets/baileys';
 import * as z from 'zod';
@@ -35,6 +32,7 @@ export interface MessageKey {
   participantAlt?: string | undefined;
 }
 
+/** What a later download needs, even after a restart, and the message by which to request the file again. */
 const sourceSchema = z.object({
   type: z.enum(['image', 'audio', 'video', 'document']),
   key: z.string(),

@@ -1,8 +1,6 @@
 /**
- * Chats into which WhatsApp currently forbids this account to write (463): the account may not begin chats
- * for some time, or lacks the token that a person's phone gives to those it trusts. Each further try counts
- * against the account, so such a chat backs off, while other chats go on; it is retried at once when the
- * obstacle is gone. The pauses are in the channel's state, and survive a restart.
+ * Chats into which WhatsApp forbids this account to write (463). Each further try counts against the account, so
+ * such a chat backs off, also across restarts; it is retried at once when the obstacle is gone.
  */
 import * as z from 'zod';
 import type { ChannelState } from '../../core/channel.js';

@@ -1,12 +1,6 @@
 /**
- * The library's encryption, in an order that survives `kill -9`. The library alone would advance a session
- * before the message is stored, acknowledge it to WhatsApp, and only then emit it; and it would send a
- * message before the session that encrypted it is on disk. Here:
- * - a decrypted message is stored in the same transaction, before the session advances: after a crash it
- * comes again and can be decrypted again; a stored one is recognised by its id;
- * - an encrypted message is on disk before it is sent: no key of the session is ever used twice;
- * - one operation runs at a time: two that read the same session would undo each other's writes;
- * - a message advances the session that decrypted it, and no other (`restoreUnused`).
+ * The library's encryption, in an order that survives `kill -9` (decision 0013): a message is stored before the
+ * session that decrypted it advances, and a session is on disk before what it encrypted is sent.
  */
 import { AsyncResource } from 'node:async_hooks';
 import { DEFAULT_CONNECTION_CONFIG, type SignalDataSet, type SocketConfig } from '@whiskeysockets/baileys';
@@ -35,6 +29,7 @@ export function storingFirst(before: BeforeUse): MakeRepository {
       logger,
       pnToLid,
     );
+    // Two operations that read the same session would undo each other's writes.
     const alone = createMutex();
     // The library finds its transaction through the async context. Outside there is none, so an operation
     // within a send commits at once, and not when the send is over.
@@ -100,10 +95,9 @@ interface Written {
 }
 
 /**
- * `after`, but with every session that did not decrypt the message restored from `before`. A person's record
- * holds several sessions: a process's first send begins a new one, and earlier messages still come on an
- * older one. libsignal tries each in turn and also changes those that fail: the open session would move to a
- * ratchet that nobody else knows, and our messages would become unreadable.
+ * `after`, but with every session that did not decrypt the message restored from `before`. libsignal tries each
+ * session of a person in turn and also changes those that fail: the open one would move to a ratchet that nobody
+ * else knows, and our messages would become unreadable.
  */
 export function restoreUnused(before: unknown, after: unknown): unknown {
   if (!isWritten(before) || !isWritten(after)) return after;
