@@ -1,7 +1,6 @@
 /**
- * Keeps messages in order, per room. A new session omits the time before it: for every room where people
- * talked, and for threads that began meanwhile, messages after the newest stored one are fetched, and stored
- * before later ones. Also asks once which stored threads are private.
+ * Keeps messages in order, per room. A new session omits the time before it: for every room where people talked, and
+ * for threads that began meanwhile, newer messages than the last stored one are fetched and stored before later ones.
  */
 import type * as Discord from 'discord-api-types/v10';
 import type { ChannelState } from '../../core/channel.js';

@@ -300,25 +300,19 @@ export function createLookup(base: Base, directory: Directory, signal: AbortSign
     });
   }
 
-  return {
-    isNeeded(kind: string, room: string, guildId: string): boolean {
-      if (directory.guildName(guildId) === null) return true;
-      // An interaction itself tells its channel's parent.
-      return kind !== 'INTERACTION_CREATE' && directory.channel(room) === null;
-    },
-    /** Then both are known, as far as Discord tells. Never rejects. */
-    async find(room: string, guildId: string): Promise<void> {
-      if (directory.guildName(guildId) === null) {
-        const asked = guilds.get(guildId) ?? findGuild(guildId);
-        guilds.set(guildId, asked);
-        await asked;
-      }
-      await persistently(base, signal, 'looking up a Discord channel failed', () =>
-        directory.ask(api, room, signal),
-      );
-      // Then it is a chat of its own.
-      if (directory.channel(room) === null) directory.noteChannel({ id: room, guild_id: guildId });
-    },
+  /** Then both are known, as far as Discord tells. An interaction itself tells its channel's parent. Never rejects. */
+  return async function lookUp(kind: string, room: string, guildId: string): Promise<void> {
+    if (directory.guildName(guildId) === null) {
+      const asked = guilds.get(guildId) ?? findGuild(guildId);
+      guilds.set(guildId, asked);
+      await asked;
+    }
+    if (kind === 'INTERACTION_CREATE' || directory.channel(room) !== null) return;
+    await persistently(base, signal, 'looking up a Discord channel failed', () =>
+      directory.ask(api, room, signal),
+    );
+    // Then it is a chat of its own.
+    if (directory.channel(room) === null) directory.noteChannel({ id: room, guild_id: guildId });
   };
 }
 

@@ -120,7 +120,7 @@ export type Listening = ReturnType<typeof listen>;
 export function listen(parts: DiscordParts, receive: Receive, signal: AbortSignal) {
   const { host, api, identity, session, directory, log } = parts;
   const queue = createQueue(parts, receive, signal);
-  const lookup = createLookup(parts, directory, signal);
+  const lookUp = createLookup(parts, directory, signal);
   const lanes = new Lanes();
   const edited = new LRUCache<string, true>({ max: MOST_NOTED });
   const store = (events: InboundEvent[]) => queue.add(events, null);
@@ -166,7 +166,7 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
     const { kind, payload } = packet;
     try {
       const guildId = idOf(fieldsOf<{ guild_id: string }>(payload).guild_id);
-      if (guildId !== undefined && lookup.isNeeded(kind, room, guildId)) await lookup.find(room, guildId);
+      if (guildId !== undefined) await lookUp(kind, room, guildId);
       const event = eventOf(kind, payload);
       if (event === null || isRepeated(event)) session.done([packet]);
       else void queue.add([event], packet);

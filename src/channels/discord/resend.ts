@@ -1,7 +1,6 @@
 /**
- * Whether an earlier try of a message arrived, before it is resent. Discord deduplicates by nonce for some
- * minutes, but not answers to commands or webhook messages. Those are searched by their words: among our own
- * messages reported by the gateway, and among the channel's newest.
+ * Whether an earlier try of a message arrived. Discord deduplicates by nonce for some minutes, but not answers to
+ * commands or webhook messages: those are searched by their words among the channel's newest.
  */
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
