@@ -32,7 +32,7 @@ export interface MessageKey {
   participantAlt?: string | undefined;
 }
 
-/** What a later download needs, even after a restart, and the message by which to request the file again. */
+/** Location and key of a file, for a later download, and the message by which to request it again. */
 const sourceSchema = z.object({
   type: z.enum(['image', 'audio', 'video', 'document']),
   key: z.string(),
