@@ -8,6 +8,7 @@
  */
 import type { Mark, Part } from '../../core/channel.js';
 import { once } from '../../core/concurrency.js';
+import { cutAt } from '../../core/cut.js';
 
 export interface MessageLimits {
   /** In UTF-16 units, or as `measure` counts. At least 2, since a surrogate pair is never split. */
@@ -30,8 +31,7 @@ interface CutPiece {
 /** Splits a whole reply; blank text gives no parts. `marks` must be sorted by offset. */
 export function cut({ text, marks }: Part, limits: MessageLimits): Part[] {
   const { limit, maxMarks = Number.POSITIVE_INFINITY, measure } = limits;
-  const fences = rangesOf(marks, ['pre']);
-  const unbroken = rangesOf(marks, ['link', 'code']);
+  const ranges = { fences: rangesOf(marks, ['pre']), unbroken: rangesOf(marks, ['link', 'code']) };
   const end = text.trimEnd().length;
   const parts: Part[] = [];
   /** Marks that a cut splits, and the first mark not yet used. */
@@ -41,7 +41,7 @@ export function cut({ text, marks }: Part, limits: MessageLimits): Part[] {
   let growth = 1;
 
   function pieceOf(start: number, room: number): CutPiece {
-    const to = positionToCut(text, { start, end, room, limit, fences, unbroken });
+    const to = positionToCut(text, start, end, room, limit, ranges);
     const shown = text.slice(start, to).trimEnd();
     const here = [...carried, ...startingBefore(to)];
     return { to, part: { text: shown, marks: within(here, start, start + shown.length) } };
@@ -86,13 +86,13 @@ export function cut({ text, marks }: Part, limits: MessageLimits): Part[] {
     }
   }
 
-  for (let start = skipBlank(text, 0, fences); start < end; ) {
+  for (let start = skipBlank(text, 0, ranges.fences); start < end; ) {
     const piece = pieceAt(start);
     if (piece.part.text !== '') parts.push(piece.part);
     const started = startingBefore(piece.to);
     next += started.length;
     carried = [...carried, ...started].filter((mark) => mark.offset + mark.length > piece.to);
-    start = skipBlank(text, piece.to, fences);
+    start = skipBlank(text, piece.to, ranges.fences);
   }
   return parts;
 }
@@ -115,7 +115,7 @@ function skipBlank(text: string, from: number, fences: Range[]): number {
   for (; at < text.length && /\s/.test(text.charAt(at)); at += 1) {
     if (text.charAt(at) === '\n') line = at + 1;
   }
-  const fence = rangeAt(fences, at);
+  const fence = fences.find(({ start, end }) => start <= at && at < end);
   return fence === undefined ? at : Math.max(line, fence.start);
 }
 
@@ -124,25 +124,26 @@ interface Range {
   end: number;
 }
 
-interface CutWindow {
-  start: number;
-  end: number;
-  room: number;
-  limit: number;
-  fences: Range[];
-  /** Links and code spans. */
-  unbroken: Range[];
-}
-
 const graphemes = once(() => new Intl.Segmenter(undefined, { granularity: 'grapheme' }));
 
 /** End of the piece that begins at `start`; always after it. Every search stays within the room. */
-function positionToCut(text: string, { start, end, room, limit, fences, unbroken }: CutWindow): number {
+function positionToCut(
+  text: string,
+  start: number,
+  end: number,
+  room: number,
+  limit: number,
+  ranges: { fences: Range[]; unbroken: Range[] },
+): number {
   const last = start + room;
   if (end <= last) return end;
   const window = text.slice(start, last + 2);
+  const isNear = (range: Range) => range.end > start && range.start < last;
+  const unbroken = ranges.unbroken.filter(isNear);
+  const fences = ranges.fences.filter(isNear);
+  const all = [...fences, ...unbroken];
 
-  function lastOf(needle: string, whole: Range[][]): number | null {
+  function lastOf(needle: string, whole: Range[]): number | null {
     for (let at = window.lastIndexOf(needle, room); at > 0; ) {
       const broken = brokenBy(whole, start + at);
       if (broken === undefined) return start + at;
@@ -152,67 +153,47 @@ function positionToCut(text: string, { start, end, room, limit, fences, unbroken
     return null;
   }
 
+  function lastSpace(): number | null {
+    for (let at = last; at > start; at -= 1) {
+      if (/\s/.test(text.charAt(at)) && brokenBy(unbroken, at) === undefined) return at;
+    }
+    return null;
+  }
+
   // A fence that must be cut anyway begins in this message, right after its introduction.
-  const cutAnyway = rangeBrokenAt(fences, last);
+  const cutAnyway = brokenBy(fences, last);
   if (cutAnyway !== undefined && cutAnyway.end - cutAnyway.start > limit) {
-    const line = lastOf('\n', [unbroken]);
+    const line = lastOf('\n', unbroken);
     if (line !== null && line > cutAnyway.start) return line;
   }
-  return (
-    lastOf('\n\n', [fences, unbroken]) ??
-    lastOf('\n', [fences, unbroken]) ??
-    lastOf('\n', [unbroken]) ??
-    lastSpace(text, start, last, unbroken) ??
-    withinWord(text, start, last, [fences, unbroken])
-  );
+  const between = lastOf('\n\n', all) ?? lastOf('\n', all) ?? lastOf('\n', unbroken) ?? lastSpace();
+  if (between !== null) return between;
+  // Before a link, code span or fence that began in this piece; else between two graphemes.
+  const broken = brokenBy(all, last);
+  return broken !== undefined && broken.start > start ? broken.start : withinWord(text, start, last);
 }
 
-function brokenBy(whole: Range[][], position: number): Range | undefined {
-  for (const ranges of whole) {
-    const broken = rangeBrokenAt(ranges, position);
-    if (broken !== undefined) return broken;
-  }
-  return undefined;
-}
-
-function lastSpace(text: string, start: number, last: number, unbroken: Range[]): number | null {
-  for (let at = last; at > start; at -= 1) {
-    if (/\s/.test(text.charAt(at)) && rangeBrokenAt(unbroken, at) === undefined) return at;
-  }
-  return null;
-}
-
-/** Before a link, code span or fence that began in this piece; else between two graphemes. */
-function withinWord(text: string, start: number, last: number, whole: Range[][]): number {
-  const broken = brokenBy(whole, last);
-  if (broken !== undefined && broken.start > start) return broken.start;
-  return betweenGraphemes(text, start, last) ?? betweenCodePoints(text, last);
+/** The range that a cut before `position` would split. */
+function brokenBy(ranges: Range[], position: number): Range | undefined {
+  return ranges.find(({ start, end }) => start < position && position < end);
 }
 
 /** In units; far longer than any grapheme worth keeping whole (a family emoji has 11). */
 const LOOK_BACK = 100;
 
-function betweenGraphemes(text: string, start: number, last: number): number | null {
+/** Between two graphemes; in one without an end between two code points. */
+function withinWord(text: string, start: number, last: number): number {
   const from = betweenCodePoints(text, Math.max(start, last - LOOK_BACK));
   let boundary = from;
   for (const { index } of graphemes().segment(text.slice(from, last + LOOK_BACK))) {
     if (from + index > last) break;
     boundary = from + index;
   }
-  return boundary > from ? boundary : null;
+  return boundary > from ? boundary : betweenCodePoints(text, last);
 }
 
 function betweenCodePoints(text: string, position: number): number {
-  const halves = isHigh(text.charCodeAt(position - 1)) && isLow(text.charCodeAt(position));
-  return halves ? position - 1 : position;
-}
-
-function isHigh(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
-}
-
-function isLow(unit: number): boolean {
-  return unit >= 0xdc00 && unit <= 0xdfff;
+  return cutAt(text, position).length;
 }
 
 /** Ranges of marks of these kinds, in order; of nested ones only the outermost. */
@@ -225,22 +206,4 @@ function rangesOf(marks: Mark[], kinds: Mark['kind'][]): Range[] {
     }
   }
   return ranges;
-}
-
-function rangeAt(ranges: Range[], position: number): Range | undefined {
-  let low = 0;
-  let high = ranges.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((ranges[middle]?.end ?? 0) <= position) low = middle + 1;
-    else high = middle;
-  }
-  const range = ranges[low];
-  return range !== undefined && range.start <= position ? range : undefined;
-}
-
-/** The range that a cut before `position` would split. */
-function rangeBrokenAt(ranges: Range[], position: number): Range | undefined {
-  const range = rangeAt(ranges, position);
-  return range !== undefined && range.start < position ? range : undefined;
 }
