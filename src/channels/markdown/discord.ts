@@ -4,7 +4,7 @@
  * merge.
  */
 import type { Part } from '../../core/channel.js';
-import { isOwnLabel, isWeb, shownAddress, withMarkupEncoded } from './inline.js';
+import { isWeb, shownAddress, withMarkupEncoded } from './inline.js';
 import {
   addSpaced,
   type ListItem,
@@ -13,8 +13,8 @@ import {
   renderLines,
   type Style,
   type StyledRun,
-  splitAtLinks,
   textOf,
+  withAddressesShown,
   without,
   withoutStart,
 } from './lines.js';
@@ -175,7 +175,13 @@ function isPunctuation(address: string, at: number): boolean {
  * address is shown after its label.
  */
 function supported(line: readonly StyledRun[], mayLink: boolean): StyledRun[] {
-  return withAddressesShown(normalised(split(line)), mayLink);
+  return normalised(
+    withAddressesShown(
+      normalised(split(line)),
+      (link, url) => mayLink && isWeb(url) && isLabel(link),
+      (url) => [{ kind: 'raw', text: ` (${address(url)})`, styles: [], url: '' }],
+    ),
+  );
 }
 
 /** Addresses and markers in the text become runs of their own, outside the emphasis that they would end. */
@@ -211,23 +217,6 @@ function withoutConflicts(run: StyledRun): StyledRun {
   if (run.text.includes('\\')) conflicting.push('italic');
   if (run.text.includes('~')) conflicting.push('strike');
   return without(run, conflicting);
-}
-
-/** Where Discord would not make a link, shows the address after the label. */
-function withAddressesShown(runs: StyledRun[], mayLink: boolean): StyledRun[] {
-  if (!runs.some((run) => run.styles.includes('link'))) return runs;
-  const shown: StyledRun[] = [];
-  for (const part of splitAtLinks(runs)) {
-    const url = part[0]?.styles.includes('link') ? part[0].url : null;
-    const label = textOf(part);
-    if (url === null || (mayLink && isWeb(url) && isLabel(part))) {
-      shown.push(...part);
-      continue;
-    }
-    shown.push(...part.map((run) => without(run, ['link'])));
-    if (!isOwnLabel(label, url)) shown.push({ kind: 'raw', text: ` (${address(url)})`, styles: [], url: '' });
-  }
-  return normalised(shown);
 }
 
 /** Discord refuses a label that contains an address; brackets must be balanced, and not in code. */

@@ -1,5 +1,6 @@
 /** A part as lines of runs, for platforms with inline markup, whose differences are in `Markup`. */
 import type { Mark, Part } from '../../core/channel.js';
+import { isOwnLabel } from './inline.js';
 
 interface MarkedSpan {
   start: number;
@@ -134,7 +135,7 @@ export function without(run: StyledRun, unwanted: readonly Style[]): StyledRun {
 }
 
 /** Each link with all of its runs, and the stretches between links. */
-export function splitAtLinks(runs: readonly StyledRun[]): StyledRun[][] {
+function splitAtLinks(runs: readonly StyledRun[]): StyledRun[][] {
   const parts: StyledRun[][] = [];
   let last: StyledRun | undefined;
   for (const run of runs) {
@@ -145,6 +146,20 @@ export function splitAtLinks(runs: readonly StyledRun[]): StyledRun[][] {
     last = run;
   }
   return parts;
+}
+
+/** Links that are not kept lose their style; the address follows the label, unless that is the address. */
+export function withAddressesShown(
+  runs: StyledRun[],
+  isKept: (link: readonly StyledRun[], url: string) => boolean,
+  addressOf: (url: string) => StyledRun[],
+): StyledRun[] {
+  return splitAtLinks(runs).flatMap((part) => {
+    const [first] = part;
+    if (!first?.styles.includes('link') || isKept(part, first.url)) return part;
+    const label = part.map((run) => without(run, ['link']));
+    return isOwnLabel(textOf(part), first.url) ? label : [...label, ...addressOf(first.url)];
+  });
 }
 
 type Block =

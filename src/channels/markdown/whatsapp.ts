@@ -4,7 +4,7 @@
  * looks like markup is shielded by the invisible U+2060.
  */
 import type { Part } from '../../core/channel.js';
-import { isOwnLabel, shownAddress, withMarkupEncoded } from './inline.js';
+import { shownAddress, withMarkupEncoded } from './inline.js';
 import {
   addSpaced,
   type ListItem,
@@ -13,8 +13,8 @@ import {
   renderLines,
   type Style,
   type StyledRun,
-  splitAtLinks,
   textOf,
+  withAddressesShown,
   without,
   withoutStart,
 } from './lines.js';
@@ -140,7 +140,7 @@ const MARKER_END = /[*_~`]$/;
  * addresses is dropped. Chinese, Japanese and Korean have no spaces there: a hair space makes room.
  */
 function supported(line: readonly StyledRun[]): StyledRun[] {
-  const apart = setApart(withAddressesShown(normalised(line)));
+  const apart = setApart(withAddressesShown(normalised(line), () => false, addressOf));
   let runs = normalised(splitAtAddresses(apart).map(codeOrWords));
   for (const style of EMPHASIS) runs = openable(runs, style);
   return normalised(runs);
@@ -180,19 +180,13 @@ function lastOf(text: string): string {
   return Array.from(text.slice(-2)).at(-1) ?? '';
 }
 
-/** The address after the label, unless the label is the address: WhatsApp links that automatically. */
-function withAddressesShown(runs: StyledRun[]): StyledRun[] {
-  if (!runs.some((run) => run.styles.includes('link'))) return runs;
-  const shown: StyledRun[] = [];
-  for (const part of splitAtLinks(runs)) {
-    shown.push(...part.map((run) => without(run, ['link'])));
-    const [first] = part;
-    if (!first?.styles.includes('link') || isOwnLabel(textOf(part), first.url)) continue;
-    const address = withMarkupEncoded(shownAddress(first.url));
-    shown.push({ kind: 'space', text: ' ', styles: [], url: '' });
-    shown.push({ kind: 'text', text: `(${address})`, styles: [], url: '' });
-  }
-  return shown;
+/** In brackets after the label: WhatsApp links addresses automatically. */
+function addressOf(url: string): StyledRun[] {
+  const address = withMarkupEncoded(shownAddress(url));
+  return [
+    { kind: 'space', text: ' ', styles: [], url: '' },
+    { kind: 'text', text: `(${address})`, styles: [], url: '' },
+  ];
 }
 
 /** Addresses become runs of their own, without marks: no marker may be inside one or right after it. */
