@@ -219,55 +219,49 @@ function filesBelow(value: unknown, depth: number): ShownContent[] {
 }
 
 function blocks(value: unknown, depth: number, between = '\n\n'): string {
-  const each = nodesIn(value, depth).map((node) => block(node, depth + 1));
+  const each = nodesIn(value, depth).map((node) => (BLOCKS.get(node.type) ?? otherBlock)(node, depth + 1));
   return each.filter((text) => text.trim() !== '').join(between);
 }
 
-function block(node: Node, depth: number): string {
-  const text = () => inline(node.text, depth);
-  const below = () => blocks(node.blocks, depth);
-  switch (node.type) {
-    case 'paragraph':
-    case 'footer':
-      return text();
-    case 'heading':
-      return `${'#'.repeat(SIZES.find((size) => size === node.size) ?? 2)} ${text()}`;
-    case 'pre':
-      return `\`\`\`${stringIn(node.language)}\n${text()}\n\`\`\``;
-    case 'mathematical_expression':
-      return `$$${stringIn(node.expression)}$$`;
-    case 'divider':
-      return '---';
-    case 'anchor':
-      return '';
-    case 'list':
-      return nodesIn(node.items, depth)
-        .map((item) => listItem(item, depth))
-        .join('\n');
-    case 'blockquote':
-      return quote(below(), node, depth);
-    case 'expandable_blockquote':
-    case 'pullquote':
-      return quote(text(), node, depth);
-    case 'table':
-      return lines(caption(node.caption, depth), table(node.cells, depth));
-    case 'details':
-      return lines(`**${inline(node.summary, depth)}**`, below());
-    case 'buttons':
-      return nodesIn(node.buttons, depth)
-        .map((button) => `[${inline(button.text, depth)}]`)
-        .join(' ');
-    case 'map':
-      return lines(location(node.location), caption(node.caption, depth));
-    default:
-      // Blocks with files may have a caption.
-      return lines(
-        loose({ ...node, blocks: [], caption: null }, depth),
-        below(),
-        caption(node.caption, depth),
-      );
-  }
-}
+type Writer = (node: Node, depth: number) => string;
+
+const text: Writer = (node, depth) => inline(node.text, depth);
+const below: Writer = (node, depth) => blocks(node.blocks, depth);
+
+const BLOCKS = new Map<unknown, Writer>([
+  ['paragraph', text],
+  ['footer', text],
+  [
+    'heading',
+    (node, depth) => `${'#'.repeat(SIZES.find((size) => size === node.size) ?? 2)} ${text(node, depth)}`,
+  ],
+  ['pre', (node, depth) => `\`\`\`${stringIn(node.language)}\n${text(node, depth)}\n\`\`\``],
+  ['mathematical_expression', (node) => `$$${stringIn(node.expression)}$$`],
+  ['divider', () => '---'],
+  ['anchor', () => ''],
+  ['list', ({ items }, depth) => lines(...nodesIn(items, depth).map((item) => listItem(item, depth)))],
+  ['blockquote', (node, depth) => quote(below(node, depth), node, depth)],
+  ['expandable_blockquote', (node, depth) => quote(text(node, depth), node, depth)],
+  ['pullquote', (node, depth) => quote(text(node, depth), node, depth)],
+  ['table', (node, depth) => lines(caption(node.caption, depth), table(node.cells, depth))],
+  ['details', (node, depth) => lines(`**${inline(node.summary, depth)}**`, below(node, depth))],
+  [
+    'buttons',
+    ({ buttons }, depth) =>
+      nodesIn(buttons, depth)
+        .map((each) => `[${text(each, depth)}]`)
+        .join(' '),
+  ],
+  ['map', (node, depth) => lines(location(node.location), caption(node.caption, depth))],
+]);
+
+/** Unknown blocks, and blocks with files, which may have a caption. */
+const otherBlock: Writer = (node, depth) =>
+  lines(
+    loose({ ...node, blocks: [], caption: null }, depth),
+    below(node, depth),
+    caption(node.caption, depth),
+  );
 
 function listItem(item: Node, depth: number): string {
   const label = stringIn(item.label);
@@ -297,10 +291,7 @@ function caption(value: unknown, depth: number): string {
 }
 
 function location(value: unknown): string {
-  const { latitude, longitude } = nodeIn(value) ?? {};
-  return typeof latitude === 'number' && typeof longitude === 'number'
-    ? `[location ${latitude}, ${longitude}]`
-    : '[location]';
+  return bracketed(words('location', coordinates(nodeIn(value) ?? {})));
 }
 
 const SIZES = [1, 2, 3, 4, 5, 6];
