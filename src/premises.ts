@@ -46,14 +46,11 @@ function nativeProblem(name: string, error: unknown): string {
   const words = describe(error);
   const [built, wanted] = [...words.matchAll(/NODE_MODULE_VERSION (\d+)/g)].map(([, number]) => number);
   const remedy = `run "npm rebuild ${name}" in ${ROOT} with this Node, ${process.version}`;
-  if (built === undefined) return `${name} cannot be loaded: ${remedy}. Node says: ${firstLine(words)}`;
+  if (built === undefined)
+    return `${name} cannot be loaded: ${remedy}. Node says: ${words.split('\n', 1)[0]}`;
   const versions =
     wanted === undefined ? '' : ` (its NODE_MODULE_VERSION is ${built}, that of this one ${wanted})`;
   return `${name} was built for another version of Node${versions}: ${remedy}, or start coterie with the other one.`;
-}
-
-function firstLine(words: string): string {
-  return words.split('\n', 1)[0] ?? '';
 }
 
 /** One sentence for each of `data_dir` and `groups_dir` that cannot be used. Missing folders are created. */

@@ -182,11 +182,9 @@ async function print({ pieces }: Export): Promise<void> {
 
 async function write({ pieces, messages }: Export, output: string): Promise<void> {
   const file = resolve(output);
-  try {
-    await writePieces(file, pieces());
-  } catch (error) {
+  await writePieces(file, pieces()).catch((error) => {
     throw new Fault('internal', `${file} could not be written`, error);
-  }
+  });
   say(`${file}: ${messages} ${messages === 1 ? 'message' : 'messages'}.`);
 }
 
@@ -223,16 +221,14 @@ export async function importFolder(
 const SAID = { new: 'new', beside: 'beside', same: 'there already', impossible: 'FAILED' } as const;
 
 function tellImport(folder: string, { found, done, passedOver }: Imported, isDryRun: boolean): void {
+  const tell = (line: string) => say(printableLine(line));
   for (const each of done) {
-    const from = each.from.length === 0 ? 'made' : `from ${printableLine(each.from.join(' and '))}`;
-    const hint = 'hint' in each && each.hint !== undefined ? `. ${printableLine(each.hint)}` : '';
-    const why = each.kind === 'impossible' ? `: ${printableLine(each.why)}` : hint;
-    const path = printableLine(relative(process.cwd(), each.path));
-    say(`${SAID[each.kind].padEnd(13)}  ${path}  (${from})${why}`);
+    const from = each.from.length === 0 ? 'made' : `from ${each.from.join(' and ')}`;
+    const hint = 'hint' in each && each.hint !== undefined ? `. ${each.hint}` : '';
+    const why = each.kind === 'impossible' ? `: ${each.why}` : hint;
+    tell(`${SAID[each.kind].padEnd(13)}  ${relative(process.cwd(), each.path)}  (${from})${why}`);
   }
-  for (const { path, why } of passedOver) {
-    say(`passed over    ${printableLine(path)}: ${printableLine(why)}`);
-  }
+  for (const { path, why } of passedOver) tell(`passed over    ${path}: ${why}`);
   if (done.length === 0) {
     throw new Fault(
       'internal',
@@ -241,9 +237,9 @@ function tellImport(folder: string, { found, done, passedOver }: Imported, isDry
     );
   }
   const count = (kind: Imported['done'][number]['kind']) => done.filter((each) => each.kind === kind).length;
-  say(
+  tell(
     `${found.join(', ')}: ${count('new')} new, ${count('beside')} beside what was there, ` +
-      `${count('same')} there already, ${passedOver.length} passed over. ${printableLine(folder)} is as it was.`,
+      `${count('same')} there already, ${passedOver.length} passed over. ${folder} is as it was.`,
   );
   if (isDryRun) say('This was a dry run: nothing was written.');
   const failures = count('impossible');
