@@ -1,6 +1,6 @@
 /** Streams an export page by page, so that a chat of any length takes little memory. */
 import { setImmediate as nextPass } from 'node:timers/promises';
-import type { ChatFeed, ChatRecord, ExportAsk } from '../core/chat-record.js';
+import type { ChatFeed, ExportAsk } from '../core/chat-record.js';
 import type { Zone } from '../core/dates.js';
 import { type RoomId, roomParts } from '../core/ids.js';
 import { type Personas, personaName } from '../core/persona.js';
@@ -15,17 +15,12 @@ export interface ExportParts {
   signal?: AbortSignal;
 }
 
-export interface Export {
-  chat: ChatRecord;
-  messages: number;
-  /** The text, in pieces of some kilobytes. */
-  pieces(): AsyncGenerator<string>;
-}
+export type Export = NonNullable<Awaited<ReturnType<typeof exportOf>>>;
 
 const PAGE = 500;
 
 /** null for an unknown chat. */
-export async function exportOf(parts: ExportParts, ask: ExportAsk): Promise<Export | null> {
+export async function exportOf(parts: ExportParts, ask: ExportAsk) {
   const { feed, personas, zone, now, signal } = parts;
   const chat = await feed.chat(ask.chatId);
   if (chat === null) return null;
@@ -36,6 +31,7 @@ export async function exportOf(parts: ExportParts, ask: ExportAsk): Promise<Expo
   const hasThreads = rooms.some(({ threadId }) => threadId !== null);
   const head = { chat, exportedAt: now, since, until, zone, messages, hasThreads };
 
+  /** Of some kilobytes. */
   async function* pieces(): AsyncGenerator<string> {
     const format: Format = ask.format === 'json' ? jsonFormat() : markdownFormat(head);
     yield format.begin(head);
@@ -74,7 +70,6 @@ async function idsByRoom({ feed, signal }: ExportParts, ask: ExportAsk): Promise
     after = next;
     await nextPass();
   }
-  const all = [...rooms.values()];
-  const isThread = ({ threadId }: RoomIds) => threadId !== null;
-  return [...all.filter((room) => !isThread(room)), ...all.filter(isThread)];
+  const isThread = ({ threadId }: RoomIds) => Number(threadId !== null);
+  return [...rooms.values()].sort((a, b) => isThread(a) - isThread(b));
 }
