@@ -34,7 +34,7 @@ import {
   storeSetting,
   withTraces,
 } from './store/sqlite/inspect.js';
-import { leftOutOf } from './turn-tools.js';
+import { leftOutOf } from './tool-groups.js';
 
 interface Finding {
   state: 'ok' | 'warning' | 'failed';

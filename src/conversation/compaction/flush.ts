@@ -9,7 +9,6 @@ import { isAfter, type Position } from '../../core/position.js';
 import { backoff } from '../../core/retry.js';
 import type { AnyTool } from '../../core/tool.js';
 import type { Step, ViewRecord } from '../../core/transcript.js';
-import { askerOf } from '../asker.js';
 import { summaryMessage } from '../context/context.js';
 import { joinNeighbours } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';
@@ -22,9 +21,9 @@ import {
   flushTools,
   guarded,
   isTooMuch,
-  journalOnly,
   type MeteredServices,
   MOST_HALVINGS,
+  memoryTurn,
   metered,
   payerOf,
   READ_IN_PART,
@@ -145,7 +144,7 @@ async function ask(
   { steps, unsaved }: FlushProgress,
   signal: AbortSignal,
 ): Promise<Failure | null> {
-  const { chat, room, personaId } = subject;
+  const { room, personaId } = subject;
   const set = flushTools(services, subject);
   const summary = view.summary === null ? [] : [summaryMessage(view.summary, view.tainted)];
   const isPrivate = !(await wasHeardByAll(services, subject, chunk));
@@ -155,31 +154,18 @@ async function ask(
   const isTainted =
     known.origin === 'outside' || view.tainted || chunk.shown.some((message) => message.tainted);
   const outcome = await runTurn(services, {
+    ...memoryTurn(services, subject, isTainted, chunk.shown, signal),
     turnId: `flush-${services.newId()}`,
-    room,
     tools: { ...set, tools: set.tools.map((tool) => watched(isPrivate ? keptPrivate(tool) : tool, unsaved)) },
     maxToolRounds: MOST_ROUNDS,
     bounds: { ...services.settings.callLimits, tokens },
     persona: known.persona,
     messages,
     seen: known.seen,
-    authorisation: {
-      chatId: chat.id,
-      personaId,
-      channel: chat.channel,
-      senderId: '',
-      controlChats: [],
-      asker: askerOf(services, chat, async () => chunk.shown),
-    },
     cause: { kind: 'flush', personaId, turnId: null },
     record: { room, turnId: null, parentEventId: null },
-    // Its calls reach nothing beyond the chat; only its memory writes keep the taint.
-    trust: { isTainted, isNamed: () => false },
-    approvalMs: null,
     steps,
     isUnread: true,
-    ...journalOnly(services, signal),
-    signal,
   });
   if (outcome.kind === 'dropped') return { reason: 'it was aborted' };
   if (outcome.kind === 'suspended') return { reason: 'a memory tool waits for something' };

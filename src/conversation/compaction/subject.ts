@@ -1,11 +1,15 @@
 /** Shared by flushes, compactions and the nightly consolidation: their subject, model, tools, and crash guard. */
 import type { Fault } from '../../core/errors.js';
 import { roomParts } from '../../core/ids.js';
+import type { JournalWrite } from '../../core/journal.js';
+import type { Memory } from '../../core/memory.js';
 import { mayTry } from '../../core/retry.js';
 import type { ToolSet } from '../../core/tool.js';
+import type { Step, StoredMessage } from '../../core/transcript.js';
+import { askerOf } from '../asker.js';
 import type { LastRequests } from '../context/knowledge.js';
 import type { BaseServices, MeteredModel, Payer, Services, Subject } from '../services.js';
-import type { TurnRequest } from '../turn/steps.js';
+import type { StepExtras } from '../turn/steps.js';
 import { requestTokens } from '../turn/tokens.js';
 
 /** One persona's view of one room. */
@@ -63,10 +67,12 @@ export function toolsOf(
   { toolsFor }: Services,
   { chat, personaId, personas }: Subject,
   kind: 'answer' | 'flush',
+  draft?: Memory,
 ): ToolSet {
   const allowed = personas.find(({ id }) => id === personaId)?.tools ?? null;
   const { id: chatId, channel, kind: chatKind } = chat;
-  return toolsFor({ kind, chatId, personaId, senderId: '', allowed, channel, chatKind });
+  const turn = { kind, chatId, personaId, senderId: '', allowed, channel, chatKind };
+  return toolsFor(draft === undefined ? turn : { ...turn, draft });
 }
 
 /** How long parked work rests. */
@@ -113,18 +119,38 @@ export function isTooMuch({ code }: Fault): boolean {
   return code === 'context_too_long' || code === 'model_silent';
 }
 
-/** Steps of flushes and consolidations are journalled but not stored: after a crash the work starts anew. */
-export function journalOnly(
-  { store, owner }: Services,
+/**
+ * The common part of requests that only write memory: nobody can be asked, and nothing beyond the chat is reached, so only memory
+ * writes keep the taint. Steps are journalled but not stored: after a crash the work starts anew.
+ */
+export function memoryTurn(
+  services: Services,
+  { chat, room, personaId }: Subject,
+  isTainted: boolean,
+  words: readonly StoredMessage[],
   signal: AbortSignal,
-): Required<Pick<TurnRequest, 'save' | 'cutOff'>> {
+) {
+  const { store, owner } = services;
+  const asker = askerOf(services, chat, async () => words);
   return {
-    async save(step, { entries = [] } = {}) {
+    room,
+    authorisation: {
+      chatId: chat.id,
+      personaId,
+      channel: chat.channel,
+      senderId: '',
+      controlChats: [],
+      asker,
+    },
+    trust: { isTainted, isNamed: () => false },
+    approvalMs: null,
+    signal,
+    async save(step: Step, { entries = [] }: StepExtras = {}) {
       // A call that began before the abort still gets its outcome.
       const isDone = step.kind === 'result';
       if (entries.length > 0 && (isDone || !signal.aborted)) await store.append(entries, owner);
       return !signal.aborted;
     },
-    cutOff: (entries) => store.append(entries, owner),
+    cutOff: (entries: readonly JournalWrite[]) => store.append(entries, owner),
   };
 }

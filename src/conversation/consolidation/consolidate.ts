@@ -13,9 +13,8 @@ import { localMidnight } from '../../core/moments.js';
 import { fenced, nameInPrompt } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
-import { askerOf } from '../asker.js';
 import { broughtBy, wordFinder } from '../commands/memory-lines.js';
-import { guarded, journalOnly, metered, payerOf, subjectOf } from '../compaction/subject.js';
+import { guarded, memoryTurn, metered, payerOf, subjectOf, toolsOf } from '../compaction/subject.js';
 import type { Services, Subject } from '../services.js';
 import { requestTokens, roomForSteps, tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
@@ -62,16 +61,7 @@ async function prepare(
   const { tier1By } = services.settings;
   // At night there is no asker whose rights could allow a change of tier 1.
   const mayChangeTier1 = tier1By === 'anyone' || (tier1By === 'administrators' && chat.kind === 'direct');
-  const tools = services.toolsFor({
-    kind: 'flush',
-    chatId: chat.id,
-    personaId,
-    senderId: '',
-    allowed: null,
-    channel: chat.channel,
-    chatKind: chat.kind,
-    draft: draft.memory,
-  });
+  const tools = toolsOf(services, subject, 'flush', draft.memory);
   const known = await knownDays(services, owner, before);
   const asked = instructions(zone.date(clock.now()), memoryChars, mayChangeTier1);
   const messages: ModelMessage[] = [
@@ -89,7 +79,7 @@ async function consolidate(
   memoryChars: number,
   signal: AbortSignal,
 ): Promise<ConsolidationEnd> {
-  const { chat, room, personaId, personas } = subject;
+  const { chat, personaId, personas } = subject;
   const owner = { chatId: chat.id, personaId };
   const isTainted = await isFromOutside(services, owner);
   const night = { kind: 'night', personaId, turnId: changeId } as const;
@@ -97,29 +87,17 @@ async function consolidate(
   const persona = personas.find(({ id }) => id === personaId);
   const most = requestTokens(services, persona?.model ?? null);
   const outcome = await runTurn(services, {
+    ...memoryTurn(services, subject, isTainted, [], signal),
     turnId: `night-${services.newId()}`,
-    room,
     tools,
     maxToolRounds: MOST_ROUNDS,
     bounds: { ...services.settings.callLimits, tokens: roomForSteps(most, tokens) },
     persona: { model: persona?.model ?? null, temperature: persona?.temperature ?? null },
     messages,
     seen: new Map(TIERS.map((tier) => [seenKey(chat.id, personaId, tier), { text: before[tier] }])),
-    authorisation: {
-      ...owner,
-      channel: chat.channel,
-      senderId: '',
-      controlChats: [],
-      asker: askerOf(services, chat, async () => []),
-    },
     cause,
     record: { room: null, turnId: null, parentEventId: null },
-    trust: { isTainted, isNamed: () => false },
-    approvalMs: null,
     steps: [],
-    // Only the whole result is written.
-    ...journalOnly(services, signal),
-    signal,
   });
   if (outcome.kind === 'dropped' || outcome.kind === 'suspended' || signal.aborted)
     return { kind: 'dropped', usage: null };

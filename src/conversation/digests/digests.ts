@@ -100,26 +100,29 @@ async function digest(
       participants: [...new Set(said.map(({ author }) => author))],
       summary: summaries.join('\n\n'),
     };
-    await tellAll(services, chats[0] ?? '', `digest-${covered.upTo}`, content, tell);
+    const id = `digest-${covered.upTo}`;
+    const to = await ownerChats(services);
+    // The people of those chats are strangers here.
+    const event = {
+      id,
+      about: 'digest',
+      personaId: null,
+      text: content.summary,
+      content,
+      tainted: true,
+    } as const;
+    for (const { id: room } of to) await tell({ ...event, room });
+    if (to.length === 0) await journalAlone(services, chats[0] ?? '', id, content);
   }
   await store.setSetting(SETTING, JSON.stringify({ at: now, upTo }));
 }
 
-/** Sends it to the control chats; without any, only to the journal. */
-async function tellAll(
+async function journalAlone(
   services: Services,
   firstChat: ChatId,
   id: string,
   content: DigestContent,
-  tell: TellDigest,
 ): Promise<void> {
-  const to = await ownerChats(services);
-  for (const { id: room } of to) {
-    // The people of those chats are strangers here.
-    const text = content.summary;
-    await tell({ id, room, about: 'digest', personaId: null, text, content, tainted: true });
-  }
-  if (to.length > 0) return;
   const entry: GuppiEvent = {
     id: `evt-${id}`,
     type: 'GUPPIEvent',
