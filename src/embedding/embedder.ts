@@ -1,4 +1,5 @@
 /** Adds prefixes, normalisation and a circuit breaker to a vector source. While open, calls fail at once; it retries in the background. */
+import { z } from 'zod';
 import type { Clock } from '../core/clock.js';
 import { cutAt, estimateTokens } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';
@@ -155,22 +156,16 @@ export function nameOf({ model, queryPrefix, documentPrefix, dimensions }: Recip
   return `${model}\n${JSON.stringify([queryPrefix, documentPrefix, dimensions])}`;
 }
 
+const NAMED = z.tuple([z.string(), z.string(), z.number().nullable().catch(null)]);
+
 /** Parses a name made by `nameOf`; null if invalid. */
 export function readName(name: string): Recipe | null {
   const [model = '', rest] = name.split('\n');
   if (rest === undefined) return { model, queryPrefix: '', documentPrefix: '', dimensions: null };
-  try {
-    const [queryPrefix, documentPrefix, dimensions] = JSON.parse(rest) as [unknown, unknown, unknown];
-    if (typeof queryPrefix !== 'string' || typeof documentPrefix !== 'string') return null;
-    return {
-      model,
-      queryPrefix,
-      documentPrefix,
-      dimensions: typeof dimensions === 'number' ? dimensions : null,
-    };
-  } catch {
-    return null;
-  }
+  const read = NAMED.safeParse(parsed(rest));
+  if (!read.success) return null;
+  const [queryPrefix, documentPrefix, dimensions] = read.data;
+  return { model, queryPrefix, documentPrefix, dimensions };
 }
 
 export function createEmbedder(

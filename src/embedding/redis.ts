@@ -98,29 +98,14 @@ export function readJob(text: string): EmbeddingJob | null {
   };
 }
 
-export function writeVector(taskId: EmbeddingJob['taskId'], vector: number[], replier: Replier): string {
-  return writeReply(taskId, 'success', { vector }, replier);
-}
-
-export function writeError(taskId: EmbeddingJob['taskId'], error: string, replier: Replier): string {
-  return writeReply(taskId, 'error', { error }, replier);
-}
-
-function writeReply(
+export function writeReply(
   taskId: EmbeddingJob['taskId'],
-  status: string,
-  content: object,
+  content: { vector: number[] } | { error: string },
   { worker, model }: Replier,
 ): string {
-  const meta = { worker, model };
-  return JSON.stringify({
-    type: 'GUPPIEvent',
-    event: 'ScribeResult',
-    task_id: taskId,
-    status,
-    content,
-    meta,
-  });
+  const status = 'vector' in content ? 'success' : 'error';
+  const event = { type: 'GUPPIEvent', event: 'ScribeResult', task_id: taskId, status, content };
+  return JSON.stringify({ ...event, meta: { worker, model } });
 }
 
 /** null if it does not name its job. */

@@ -72,11 +72,7 @@ const UNUSABLE: Refused = {
   transient: true,
 };
 
-export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSource {
-  return new EmbeddingServer(options);
-}
-
-class EmbeddingServer implements VectorSource {
+export class EmbeddingServer implements VectorSource {
   readonly place: string;
   private readonly title: string;
   private readonly address: ReturnType<typeof addressOf>;
@@ -225,7 +221,7 @@ function isAboutDimensions(answer: Answer, { dimensions }: EmbeddingCall): boole
 
 /** `embeddings.backend: http`: the gateway calls the server itself. */
 export function createHttpEmbedder(options: EmbeddingServerOptions & GivenRecipe & { log: Log }): Embedder {
-  return createEmbedder(createEmbeddingServer(options), { ...options, recipe: recipeOf(options) });
+  return createEmbedder(new EmbeddingServer(options), { ...options, recipe: recipeOf(options) });
 }
 
 /** An address without login and query, which may be secret. */

@@ -18,8 +18,7 @@ import {
   type Replier,
   readJob,
   SERVER_FAILS,
-  writeError,
-  writeVector,
+  writeReply,
 } from './redis.js';
 
 /** How often `show` and `takeOver` run. With ALIVE_MS, a death is noticed well within 15 s. */
@@ -74,7 +73,7 @@ export function createWorkerPresence(
     const job = readJob(text);
     const words = 'Given up: the workers that took this job died';
     if (job?.replyTo && !keys.isOwn(job.replyTo)) {
-      change.rpush(job.replyTo, writeError(job.taskId, words, replier));
+      change.rpush(job.replyTo, writeReply(job.taskId, { error: words }, replier));
       change.expire(job.replyTo, REPLIES_EXPIRE_SECONDS);
     }
     change.rpush(keys.dead, text).ltrim(keys.dead, -MOST_DEAD, -1);
@@ -211,7 +210,8 @@ export class WorkerJobs {
     }
     if (type === 'embed' && content !== null) return { text, content, taskId, replyTo };
     const words = type === 'embed' ? 'No valid content provided for embed' : `Unknown task type: ${type}`;
-    return { text, outcome: 'invalid', reply: { to: replyTo, body: writeError(taskId, words, replier) } };
+    const body = writeReply(taskId, { error: words }, replier);
+    return { text, outcome: 'invalid', reply: { to: replyTo, body } };
   }
 
   /** Retries while the server is down and time is left. If it works but fails on this batch, the batch is halved. */
@@ -279,16 +279,14 @@ export class WorkerJobs {
     return batch.map(({ text, taskId, replyTo }) => ({
       text,
       outcome: 'failed',
-      reply: { to: replyTo, body: writeError(taskId, words, this.options.replier) },
+      reply: { to: replyTo, body: writeReply(taskId, { error: words }, this.options.replier) },
     }));
   }
 
   private doneWith({ text, taskId, replyTo }: WantedVectors, outcome: Outcome): Done {
     const { replier } = this.options;
-    const body =
-      'vector' in outcome
-        ? writeVector(taskId, outcome.vector, replier)
-        : writeError(taskId, `The embedding server refused this text: ${outcome.refused}`, replier);
+    const refused = 'refused' in outcome ? `The embedding server refused this text: ${outcome.refused}` : '';
+    const body = writeReply(taskId, 'vector' in outcome ? outcome : { error: refused }, replier);
     return { text, outcome: 'vector' in outcome ? 'done' : 'refused', reply: { to: replyTo, body } };
   }
 

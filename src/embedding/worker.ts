@@ -15,7 +15,7 @@ import {
   type RedisConnection,
   type Replier,
 } from './redis.js';
-import { createEmbeddingServer, type EmbeddingServerOptions } from './server.js';
+import { EmbeddingServer, type EmbeddingServerOptions } from './server.js';
 import { createWorkerPresence, SHOW_EVERY_MS, WorkerJobs } from './worker-jobs.js';
 
 export interface WorkerOptions extends EmbeddingServerOptions {
@@ -75,7 +75,7 @@ class Worker {
     this.keys = queueKeys(queue);
     this.commands = openRedis(redisUrl, 'coterie worker', clock);
     this.taking = openRedis(redisUrl, 'coterie worker, taking jobs', clock);
-    this.server = createEmbeddingServer(options);
+    this.server = new EmbeddingServer(options);
     const metrics: EmbeddingMetrics = {
       count: (name, labels, by = 1) => {
         if (labels.outcome === 'done') this.done += by;

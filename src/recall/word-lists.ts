@@ -5,125 +5,111 @@ import { indexTerms, stem } from './terms.js';
 const WORDS = `
   sleep asleep nap bed tired wake awake dream rest yawn alarm eat food meal hungry starving cook dinner lunch breakfast
   supper snack coffee tea drink thirsty water milk juice beer wine bread pizza pasta spaghetti salad soup cake chocolate
-  cookie delicious tasty yummy rain rainy raining sun sunny snow wind windy storm cloud cold hot warm freeze freezing
-  weather forecast outside inside day week weekend month year hour minute second moment monday tuesday wednesday thursday
-  friday saturday sunday morning noon afternoon evening night midnight today tomorrow yesterday tonight early late soon
-  spring summer autumn winter holiday vacation work job office boss meeting school class homework home house room kitchen
-  bathroom couch sofa shower bath clean tidy laundry dishes shop shopping store market grocery town city street bus train
-  tram car bike ride drive walk run jog gym sport exercise stretch park garden film movie music song game play joke story
-  laugh funny fun smile bored boring book read write dance party tv television series show episode watch listen radio
-  podcast news phone call text message chat photo picture internet computer laptop email screen happy sad love hate miss
-  nice great good bad fine better best worse busy ready lazy free wait luck lucky hug kiss welcome congratulations cheers
-  sweet cute cool awesome amazing wonderful lovely beautiful perfect crazy weird strange quiet loud calm relax relaxing
-  stress stressed exhausted headache head hurt ache sick guy everyone everybody somebody someone anyone friend people
-  family mom mum dad kid baby man woman dude buddy mate dear honey darling come go leave stay stop start begin finish end
-  try use put take bring give make do feel look sound seem think see hear talk speak ask answer tell say want need hope
-  wish mean like know understand believe guess remember forget plan idea thing stuff place way time life world bit lot
-  little big long short new old next last first whole half every more less enough quick slow fast hard easy tight sound
-  sorry excuse please sure right wrong true later back away around together alone again already always never often today
-  hello bye goodbye thank thanks haha lol omg brb body foot feet hand finger arm leg knee eye ear nose mouth tooth teeth hair
-  face skin neck shoulder stomach tummy belly throat voice heart door window table chair desk floor wall stairs blanket
-  pillow lamp light dark candle fridge oven plate cup mug glass bottle bowl fork spoon bag pocket clothes shoe shoes sock
-  socks shirt jacket pants dress hat paper pen box stuck kill killing grab hold drop pick push pull open close turn move
-  sit stand lie fall jump fly catch throw carry cut break broke fix wash pay buy sell cost money price show hide find lose
-  lost send get win check visit meet join share save change grow keep empty full heavy dirty wet dry soft strong weak sharp
-  thin thick tall short wide deep high low red blue green yellow black white brown pink orange purple color one two three
-  four five six seven eight nine ten hundred thousand couple few many several much board card cards team ball match goal
-  news question problem trouble reason word name number kind sort type side end middle top bottom corner front line list
-  noise sound smell taste touch air fire ground sky star moon sea beach river lake tree flower bird dog cat puppy kitten
-  pet fish cheese egg eggs butter sugar salt meat chicken fruit apple banana vegetable rice sandwich pancake ice cream
-  annoyed annoying angry upset worried nervous scared excited exciting proud glad grateful hopefully luckily finally
-  actually probably definitely maybe almost nearly barely total totally awful terrible horrible gross ridiculous silly
-  stupid smart clever pretty ugly special normal usual favorite favourite important interesting possible impossible
-  different same easy grumpy sleepy cozy cosy comfy sneeze cough cold flu sweat shiver traffic queue parking ticket seat
-  driver neighbour neighbor colleague boyfriend girlfriend husband wife sister brother son daughter grandma grandpa
+  cookie delicious tasty yummy rain rainy sun sunny snow wind windy storm cloud cold hot warm freeze weather forecast
+  outside inside day week weekend month year hour minute second moment monday tuesday wednesday thursday friday saturday
+  sunday morning noon afternoon evening night midnight today tomorrow yesterday tonight early late soon spring summer
+  autumn winter holiday work office boss meeting school class homework home house room kitchen bathroom couch shower bath
+  clean tidy laundry dishes shop market grocery town city street bus train tram car bike ride drive walk run jog gym
+  sport exercise stretch park garden film music song game play joke story laugh funny fun smile bored book read write
+  dance party tv series episode watch listen radio podcast news phone call text message chat photo internet computer
+  laptop email screen happy sad love hate miss nice great good bad fine busy ready lazy free wait luck lucky hug kiss
+  welcome congratulations cheers sweet cute cool awesome amazing wonderful beautiful perfect crazy weird strange quiet
+  loud calm relax stress exhausted headache head hurt ache sick guy everyone everybody somebody someone anyone friend
+  people family mom dad kid baby man woman dude mate dear honey darling come go leave stay stop start finish end try use
+  put take bring give make feel look sound seem think see hear talk speak ask answer tell say want need hope wish mean
+  know understand believe guess remember forget plan idea thing stuff place way time life world bit lot little big long
+  short old next last first whole half every less enough quick slow fast hard easy tight sorry excuse sure right wrong
+  true later back away around together alone again already always never often bye goodbye haha lol omg brb body foot hand
+  finger arm leg knee eye ear nose mouth tooth hair face skin neck shoulder stomach tummy belly throat voice heart door
+  window table chair desk floor wall stairs blanket pillow lamp light dark candle fridge oven plate cup mug glass bottle
+  bowl fork spoon bag pocket clothes shoe sock shirt jacket pants dress paper pen box stuck kill grab hold drop pick push
+  pull open close turn move sit stand lie jump fly catch throw carry break fix wash pay buy sell cost money price hide
+  find lose send check visit join share save change grow keep empty full heavy dirty wet dry soft strong weak sharp thin
+  thick tall wide deep high low red blue green yellow black white brown pink orange purple color one two three four five
+  six seven eight nine ten hundred thousand couple few many several board card team ball match goal question problem
+  trouble reason word name number kind sort type side middle top bottom corner front line list noise smell taste touch
+  air fire ground sky star moon sea beach river lake tree flower bird dog cat pet fish cheese egg butter sugar salt meat
+  chicken fruit apple banana vegetable rice sandwich pancake ice cream annoyed angry upset worried nervous scared excited
+  proud grateful hopefully finally actually probably definitely maybe almost nearly barely total awful terrible horrible
+  gross ridiculous silly stupid smart clever pretty ugly special normal usual favorite favourite important interesting
+  possible impossible different grumpy sleepy cozy cosy comfy sneeze cough flu sweat shiver traffic queue ticket seat
+  neighbour neighbor colleague boyfriend girlfriend husband wife sister brother son daughter grandma grandpa
 
-  schlafen schlaf schläft geschlafen bett müde wach aufgewacht aufstehen aufgestanden traum träume geträumt essen isst
-  gegessen hunger hungrig kochen gekocht abendessen mittagessen frühstück kaffee tee trinken durst wasser bier wein brot
-  nudeln spaghetti suppe salat kuchen schokolade lecker regen regnet sonne sonnig scheint schnee schneit wind kalt heiß
-  warm wetter draußen drinnen tag tage woche wochenende monat jahr stunde stunden minute minuten montag dienstag mittwoch
-  donnerstag freitag samstag sonntag morgen morgens mittag nachmittag abend abends nacht heute gestern früh spät bald
-  sommer winter frühling herbst urlaub ferien feierabend arbeit arbeiten büro chef schule hausaufgaben zuhause haus hause
-  zimmer küche sofa dusche duschen baden putzen aufräumen wäsche einkaufen laden markt stadt straße bus zug bahn auto rad
-  fahren spazieren spaziergang laufen joggen sport garten film filme musik lied spiel spielen witz lachen lustig spaß
-  langweilig langweile buch lesen tanzen party fernsehen serie folge schauen gucken hören radio nachrichten handy anrufen
-  telefon nachricht foto computer glücklich traurig liebe lieb gern vermisse schön toll gut gute besser beste schlecht
-  fertig bereit faul frei warten warte glück umarmung kuss willkommen glückwunsch süß verrückt komisch ruhig laut
-  entspannen stress kopfweh kopfschmerzen kopf krank leute freund freunde familie mama papa kind kinder kommen gehen
-  bleiben anfangen aufhören machen fühle fühlen denken glauben sehen reden sprechen fragen sagen hoffe hoffen wünsche
-  wünschen weiß idee sache ding ort zeit leben welt bisschen lang kurz neu alt nächste letzte ganze schnell langsam schwer
-  leicht entschuldigung tut leid richtig falsch wahr zurück zusammen allein
+  schlafen schlaf schläft geschlafen bett müde wach aufgewacht aufstehen aufgestanden traum geträumt essen isst gegessen
+  hunger hungrig kochen gekocht abendessen mittagessen frühstück kaffee tee trinken durst wasser bier wein brot nudeln
+  suppe salat kuchen schokolade lecker regen regnet sonne sonnig scheint schnee schneit kalt heiß draußen drinnen tag
+  woche wochenende monat jahr stunde stunden minuten montag dienstag mittwoch donnerstag freitag samstag sonntag morgen
+  mittag nachmittag abend nacht heute gestern früh spät bald sommer frühling herbst urlaub ferien feierabend arbeit
+  arbeiten büro chef schule hausaufgaben zuhause haus zimmer küche dusche duschen baden putzen aufräumen wäsche einkaufen
+  laden markt stadt straße zug bahn auto rad fahren spazieren spaziergang laufen joggen garten filme musik spiel spielen
+  witz lachen lustig spaß langweilig langweile buch lesen tanzen fernsehen folge schauen gucken hören nachrichten handy
+  anrufen telefon nachricht foto glücklich traurig liebe gern vermisse schön toll gut besser beste schlecht fertig bereit
+  faul frei warten warte glück umarmung kuss willkommen glückwunsch süß verrückt komisch ruhig laut entspannen kopfweh
+  kopfschmerzen kopf krank leute freund familie mama papa kommen gehen bleiben anfangen aufhören machen fühle fühlen
+  denken glauben sehen reden sprechen fragen sagen hoffe hoffen wünsche wünschen weiß idee sache ding ort zeit leben welt
+  bisschen lang kurz neu alt nächste letzte ganze schnell langsam schwer leicht entschuldigung tut leid richtig falsch
+  wahr zurück zusammen allein
 
-  dormir duermo duerme dormido dormí cama cansado cansada despierto sueño soñé descansar descansa comer comida hambre
-  cocinar cena cenar almuerzo desayuno café té beber sed agua cerveza vino pan espaguetis sopa ensalada tarta chocolate
-  rico lluvia llueve lloviendo sol nieve viento frío calor tiempo fuera día semana mes año hora minuto lunes martes
-  miércoles jueves viernes sábado domingo mañana tarde noche hoy ayer temprano pronto verano invierno vacaciones trabajo
-  trabajar oficina jefe escuela deberes casa cuarto cocina sofá ducha ducharme limpiar compra comprar tienda mercado ciudad
-  calle autobús tren coche paseo pasear correr deporte jardín película música canción juego jugar chiste reír gracioso
-  divertido aburrido aburrida libro leer bailar fiesta tele serie ver escuchar radio noticias móvil teléfono llamar mensaje
-  foto feliz triste amor quiero extraño bonito genial bien mal mejor peor listo libre espera suerte abrazo beso felicidades
-  loco raro tranquilo relajar estrés cabeza duele enfermo gente amigo amiga amigos familia mamá papá niños venir ir salir
-  quedarse empezar terminar hacer sentir pensar creer hablar preguntar decir esperar idea cosa vida mundo poco largo nuevo
-  viejo próximo último rápido lento difícil fácil perdón verdad juntos solo
+  dormir duermo duerme dormido dormí cama cansado cansada despierto sueño descansar descansa comer comida hambre cocinar
+  cena cenar almuerzo desayuno café té beber sed agua cerveza vino pan espaguetis sopa ensalada tarta rico lluvia llueve
+  lloviendo sol nieve viento frío calor tiempo fuera día semana mes año hora minuto lunes martes miércoles jueves viernes
+  sábado domingo mañana tarde noche hoy ayer temprano pronto verano invierno vacaciones trabajo trabajar oficina jefe
+  escuela deberes casa cuarto cocina ducha ducharme limpiar compra comprar tienda mercado ciudad autobús tren coche paseo
+  pasear correr deporte jardín película música canción juego jugar chiste reír gracioso divertido aburrido aburrida libro
+  leer bailar fiesta tele ver escuchar noticias móvil teléfono llamar mensaje feliz triste amor quiero extraño bonito
+  genial bien mal mejor peor listo libre espera suerte abrazo beso felicidades loco raro tranquilo relajar estrés cabeza
+  duele enfermo gente amigo amiga familia niños venir ir salir quedarse empezar terminar hacer sentir pensar creer hablar
+  preguntar decir esperar cosa vida mundo poco largo nuevo viejo próximo último rápido lento difícil fácil perdón verdad
+  juntos solo
 
-  dormir dors dort dormi lit fatigué fatiguée crevé réveil réveillé rêve rêvé reposer manger mange faim cuisiner dîner
-  déjeuner café thé boire soif eau bière vin pain pâtes spaghettis soupe salade gâteau chocolat bon délicieux pluie pleut
-  soleil neige vent froid chaud temps dehors jour semaine weekend mois année heure minute lundi mardi mercredi jeudi
-  vendredi samedi dimanche matin midi soir soirée nuit aujourd demain hier tôt tard bientôt été hiver vacances travail
-  travailler bureau école devoirs maison chambre cuisine canapé douche bain ménage courses magasin marché ville rue bus
-  train voiture vélo promenade promener courir sport jardin film musique chanson jeu jouer blague rire drôle ennuie ennuyeux
-  livre lire danser fête télé série regarder écouter radio nouvelles téléphone appeler message photo heureux triste amour
-  aime manque beau belle super mieux pire prêt libre attends chance câlin bisou bisous félicitations fou bizarre calme
-  détendre stress tête mal malade gens ami amie amis famille maman papa enfants venir aller partir rester commencer finir
-  faire sentir penser croire parler demander dire espère idée chose endroit vie monde peu long nouveau vieux prochain
-  dernier rapide lent difficile facile désolé vrai ensemble seul
+  dors dort lit fatigué fatiguée crevé réveil réveillé rêve reposer manger faim cuisiner dîner déjeuner thé boire soif
+  eau vin pain pâtes spaghettis gâteau bon délicieux pluie pleut soleil neige vent froid chaud temps dehors jour semaine
+  mois année heure lundi mardi mercredi jeudi vendredi samedi dimanche matin midi soir soirée nuit aujourd demain hier
+  tôt bientôt été hiver vacances travail travailler bureau école devoirs maison chambre canapé douche bain ménage courses
+  magasin marché ville rue voiture vélo promenade promener courir musique chanson jeu jouer blague rire drôle ennuie
+  ennuyeux livre lire danser fête regarder écouter nouvelles appeler heureux amour aime manque beau belle super mieux
+  pire prêt attends chance câlin bisou bisous félicitations fou bizarre détendre tête malade gens ami amis famille maman
+  enfants aller partir commencer finir faire penser croire parler demander dire espère chose endroit vie monde peu
+  nouveau vieux prochain dernier rapide lent difficile désolé vrai ensemble seul
 
-  dormire dormo dormito letto stanco stanca sveglio sogno riposo mangiare fame cucinare cena pranzo colazione caffè tè bere
-  sete acqua birra vino pane pasta zuppa insalata torta cioccolato buono pioggia piove sole neve vento freddo caldo tempo
-  fuori giorno settimana mese anno ora lunedì martedì mercoledì giovedì venerdì sabato domenica mattina pomeriggio sera
-  notte oggi domani ieri presto tardi estate inverno vacanza lavoro lavorare ufficio scuola casa stanza cucina divano doccia
-  pulire spesa negozio mercato città strada autobus treno macchina passeggiata correre sport giardino film musica canzone
-  gioco giocare barzelletta ridere divertente noia annoio libro leggere ballare festa televisione serie guardare ascoltare
-  telefono chiamare messaggio foto felice triste amore bello bene male meglio pronto libero aspetta fortuna abbraccio bacio
-  auguri strano tranquillo testa malato gente amico amica amici famiglia mamma papà bambini venire andare restare fare
-  sentire pensare parlare dire spero idea cosa vita mondo poco nuovo vecchio prossimo veloce difficile facile scusa vero
-  insieme solo
+  dormo dormito letto stanco stanca sveglio sogno riposo mangiare fame cucinare pranzo colazione caffè bere sete acqua
+  birra zuppa insalata torta cioccolato buono pioggia piove neve vento freddo caldo tempo fuori giorno settimana anno ora
+  lunedì martedì mercoledì giovedì venerdì sabato domenica mattina pomeriggio sera notte oggi domani ieri presto tardi
+  estate inverno vacanza lavoro lavorare ufficio scuola stanza cucina divano doccia pulire spesa negozio mercato città
+  strada treno macchina passeggiata correre giardino canzone gioco giocare barzelletta ridere divertente noia annoio
+  leggere ballare festa televisione guardare ascoltare chiamare messaggio felice bello bene meglio libero aspetta fortuna
+  abbraccio bacio auguri strano tranquillo testa malato amico amica amici famiglia mamma bambini andare restare fare
+  parlare spero vita mondo nuovo vecchio prossimo veloce scusa vero insieme
 
-  dormir durmo dormi cama cansado cansada acordei sonho descansar comer fome cozinhar jantar almoço café chá beber sede água
-  cerveja vinho pão massa sopa salada bolo chocolate gostoso chuva chove chovendo sol neve vento frio calor tempo fora dia
-  semana mês ano hora segunda terça quarta quinta sexta sábado domingo manhã tarde noite hoje amanhã ontem cedo verão
-  inverno férias trabalho trabalhar escritório escola casa quarto cozinha sofá banho limpar compras loja mercado cidade rua
-  ônibus trem carro passeio correr esporte jardim filme música canção jogo jogar piada rir engraçado tédio livro ler dançar
-  festa série assistir ouvir telefone ligar mensagem foto feliz triste amor saudade bonito bom boa mal melhor pronto livre
-  espera sorte abraço beijo parabéns estranho calmo cabeça doente gente amigo amiga amigos família mãe pai crianças vir ir
-  ficar fazer sentir pensar falar dizer espero ideia coisa vida mundo pouco novo velho próximo rápido difícil fácil desculpa
-  verdade juntos sozinho
+  durmo acordei sonho fome cozinhar jantar almoço chá cerveja vinho pão massa salada bolo gostoso chuva chove chovendo
+  fora segunda terça quarta quinta sexta manhã noite hoje amanhã ontem cedo verão férias trabalho trabalhar escritório
+  escola quarto cozinha banho limpar loja cidade rua ônibus trem carro passeio esporte jardim canção jogo jogar piada
+  engraçado tédio livro ler dançar assistir ouvir ligar mensagem saudade bom boa melhor abraço beijo parabéns estranho
+  calmo cabeça doente mãe pai crianças vir ficar fazer falar dizer espero ideia coisa pouco novo velho desculpa sozinho
 
-  slapen slaap geslapen bed moe wakker droom rusten eten honger koken avondeten lunch ontbijt koffie thee drinken dorst
-  water bier wijn brood soep taart chocola lekker regen regent zon sneeuw wind koud warm weer buiten dag week weekend maand
-  jaar uur maandag dinsdag woensdag donderdag vrijdag zaterdag zondag ochtend middag avond nacht vandaag morgen gisteren
-  vroeg laat zomer winter vakantie werk werken kantoor school huis kamer keuken bank douche schoonmaken boodschappen winkel
-  markt stad straat bus trein auto fiets wandelen rennen sport tuin film muziek liedje spel spelen grap lachen grappig saai
-  verveel boek lezen dansen feest televisie serie kijken luisteren telefoon bellen bericht foto blij verdrietig liefde mooi
-  leuk goed slecht beter klaar vrij wachten geluk knuffel kus gefeliciteerd gek raar rustig hoofd ziek mensen vriend vrienden
-  familie mama papa kinderen komen gaan blijven doen voelen denken praten zeggen hoop idee ding leven wereld nieuw oud
-  volgende snel moeilijk makkelijk sorry waar samen alleen
+  slapen slaap geslapen moe droom rusten eten honger koken avondeten ontbijt koffie drinken dorst wijn brood soep taart
+  chocola lekker regent zon sneeuw koud weer buiten dag maand jaar uur maandag dinsdag woensdag donderdag vrijdag
+  zaterdag zondag ochtend middag avond vandaag gisteren vroeg laat zomer vakantie werk werken kantoor huis kamer keuken
+  bank schoonmaken boodschappen winkel stad straat trein fiets wandelen rennen tuin muziek liedje spel spelen grap
+  grappig saai verveel boek lezen dansen feest televisie kijken luisteren telefoon bellen bericht blij verdrietig liefde
+  mooi leuk slecht beter klaar vrij wachten geluk knuffel kus gefeliciteerd gek raar rustig hoofd ziek mensen vriend
+  vrienden kinderen komen gaan blijven doen voelen praten zeggen hoop leven wereld nieuw oud volgende snel moeilijk
+  makkelijk waar samen alleen
 
-  спать сплю спал спала поспал кровать устал устала проснулся сон снилось отдыхать отдых есть еда кушать голодный готовить
-  ужин обед завтрак кофе чай пить вода пиво вино хлеб спагетти суп салат торт шоколад вкусно дождь солнце снег ветер холодно
-  жарко тепло погода улица день неделя выходные месяц год час минута понедельник вторник среда четверг пятница суббота
-  воскресенье утро вечер ночь сегодня завтра вчера рано поздно скоро лето зима отпуск каникулы работа работать офис школа
-  дом дома комната кухня диван душ убирать стирка магазин рынок город автобус поезд машина гулять прогулка бегать спорт сад
-  фильм кино музыка песня игра играть анекдот шутка смеяться смешно скучно книга читать танцевать праздник телевизор сериал
-  смотреть слушать новости телефон звонить сообщение фото счастливый грустно любовь люблю скучаю красиво хорошо плохо лучше
-  готов ждать удача обнимаю целую поздравляю странно тихо стресс голова болит болеть люди друг друзья семья мама папа дети
-  идти прийти остаться начать закончить делать чувствовать думать говорить спросить сказать надеюсь идея вещь жизнь мир
-  новый старый быстро трудно легко извини правда вместе один
+  спать сплю поспал кровать устал проснулся сон снилось отдыхать отдых есть еда кушать голодный готовить ужин обед
+  завтрак кофе чай пить вода пиво вино хлеб спагетти суп салат торт шоколад вкусно дождь солнце снег ветер холодно жарко
+  тепло погода улица день неделя выходные месяц год час минута понедельник вторник среда четверг пятница суббота
+  воскресенье утро вечер ночь сегодня завтра вчера рано поздно скоро лето зима отпуск каникулы работа офис школа дом
+  комната кухня диван душ убирать стирка магазин рынок город автобус поезд машина гулять прогулка бегать спорт сад фильм
+  кино музыка песня игра анекдот шутка смеяться смешно скучно книга читать танцевать праздник телевизор сериал смотреть
+  слушать новости телефон звонить сообщение фото счастливый грустно любовь люблю скучаю красиво хорошо плохо лучше готов
+  ждать удача обнимаю целую поздравляю странно тихо стресс голова болит болеть люди друг друзья семья мама папа дети идти
+  прийти остаться начать закончить делать чувствовать думать говорить спросить сказать надеюсь идея вещь жизнь мир новый
+  старый быстро трудно легко извини правда вместе один
 
-  天気 仕事 今日 明日 昨日 今夜 映画 音楽 電車 電話 学校 会社 家族 友達 朝食 昼食 夕食 料理 散歩 買い物 睡眠 休日 週末 布団 市場
-  寝る 起きる 食べる 飲む コーヒー ゲーム テレビ スパゲッティ 疲れた 退屈 冗談 天气 工作 今天 明天 昨天 电影 音乐 电话 公司 朋友
-  早饭 午饭 晚饭 睡觉 起床 购物 周末 咖啡 下雨 好吃 吃饭 喝茶 上班 下班 回家 洗澡 游戏 市场 笑话 无聊 날씨 오늘 내일 어제 영화 음악
-  전화 학교 회사 친구 아침 점심 저녁 커피 산책 주말 게임 시장 농담`;
+  天気 仕事 今日 明日 昨日 今夜 映画 音楽 電車 電話 学校 会社 家族 友達 朝食 昼食 夕食 料理 散歩 買い物 睡眠 休日 週末 布団 市場 寝る 起きる 食べる 飲む コーヒー ゲーム テレビ スパゲッティ 疲れた 退屈 冗談
+  天气 工作 今天 明天 昨天 电影 音乐 电话 公司 朋友 早饭 午饭 晚饭 睡觉 起床 购物 周末 咖啡 下雨 好吃 吃饭 喝茶 上班 下班 回家 洗澡 游戏 市场 笑话 无聊 날씨 오늘 내일 어제 영화 음악 전화 학교 회사 친구
+  아침 점심 저녁 커피 산책 주말 게임 시장 농담`;
 
 /** In indexed form: without endings and accents. */
 const EVERYDAY = new Set(indexTerms(WORDS));

@@ -3,14 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { cutAt, estimateTokens } from '../../src/core/cut.js';
 import { asVector, fitting, inBatches, MOST_TOKENS, toUnit } from '../../src/embedding/embedder.js';
-import {
-  readJob,
-  readReply,
-  SERVER_FAILS,
-  writeError,
-  writeJob,
-  writeVector,
-} from '../../src/embedding/redis.js';
+import { readJob, readReply, SERVER_FAILS, writeJob, writeReply } from '../../src/embedding/redis.js';
 import { createQueueLimit } from '../../src/embedding/requester.js';
 import { placeOf, readAnswer } from '../../src/embedding/server.js';
 
@@ -138,16 +131,16 @@ describe('the protocol', () => {
   });
 
   it('reads the replies it writes', () => {
-    expect(readReply(writeVector('t', [1, 2], replier))).toEqual({
+    expect(readReply(writeReply('t', { vector: [1, 2] }, replier))).toEqual({
       kind: 'vector',
       taskId: 't',
       vector: [1, 2],
       model: 'm',
     });
-    expect(readReply(writeError('t', 'no', replier))).toEqual({
+    expect(readReply(writeReply('t', { error: 'no' }, replier))).toEqual({
       ...{ kind: 'error', taskId: 't', words: 'no', isServers: false },
     });
-    const failing = writeError('t', `${SERVER_FAILS}: 401`, replier);
+    const failing = writeReply('t', { error: `${SERVER_FAILS}: 401` }, replier);
     expect(readReply(failing)).toMatchObject({ words: 'Not embedded just now: 401', isServers: true });
   });
 

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createApi } from '../../src/channels/discord/api.js';
 import { createBotApi } from '../../src/channels/telegram/api.js';
 import { systemClock } from '../../src/core/clock.js';
-import { createEmbeddingServer } from '../../src/embedding/server.js';
+import { EmbeddingServer } from '../../src/embedding/server.js';
 import { createSpeaker, createTranscriber } from '../../src/models/audio.js';
 import { createWindowList } from '../../src/models/window-list.js';
 import { straight } from '../harness/straight.js';
@@ -70,7 +70,7 @@ const ASKED: Record<string, (url: string) => Promise<unknown>> = {
       ...{ text: 'Hello.', voice: 'v', signal: aSignal() },
     }),
   embeddings: (url) =>
-    createEmbeddingServer({
+    new EmbeddingServer({
       ...{
         baseUrl: url,
         apiKey: null,
