@@ -38,7 +38,14 @@ function world(): Directory {
 }
 
 function known(more: Partial<Known> = {}): Known {
-  return { me: ME, directory: world(), isOurWebhook: () => false, bots: false, ...more };
+  return {
+    me: ME,
+    directory: world(),
+    isOurWebhook: () => false,
+    bots: false,
+    unreadable: () => {},
+    ...more,
+  };
 }
 
 /** As the gateway brings a message of a guild. */

@@ -46,6 +46,8 @@ export interface Known extends OurSenders {
   directory: Directory;
   /** Whether messages of other bots and webhooks are accepted. */
   bots: boolean;
+  /** Logs a field of another type than Discord documents; the event is skipped. */
+  unreadable(error: unknown): void;
 }
 
 /** People's messages; the other types are Discord's own announcements. */
@@ -59,8 +61,8 @@ export function inbound(kind: string, payload: unknown, known: Known): InboundEv
   try {
     const event = eventOf(kind, fieldsOf(payload), known);
     return event && boundedEvent(event);
-  } catch {
-    // A field of another type than Discord documents.
+  } catch (error) {
+    known.unreadable(error);
     return null;
   }
 }

@@ -133,9 +133,19 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
     if (me === null) return null;
     const { bots } = host.options;
     const isOurWebhook = (id: string) => parts.webhooks.isOurs(id);
-    const event = inbound(kind, payload, { me, directory, bots, isOurWebhook });
+    const event = inbound(kind, payload, {
+      me,
+      directory,
+      bots,
+      isOurWebhook,
+      unreadable: (error) => skipped(kind, error),
+    });
     if (event?.kind === 'message') parts.quotes.note(event);
     return event;
+  }
+
+  function skipped(kind: string, error: unknown): void {
+    log.error({ channel: 'discord', kind, reason: describe(error) }, 'Discord event was skipped');
   }
 
   /** The library calls it, so it must not throw. */
@@ -158,7 +168,7 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
       session.came(packet);
       lanes.add(room, () => pass(packet, room));
     } catch (error) {
-      log.error({ channel: 'discord', kind, reason: describe(error) }, 'Discord event was skipped');
+      skipped(kind, error);
     }
   }
 
@@ -173,7 +183,7 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
     } catch (error) {
       // An unreadable event must not keep the others from being stored.
       session.done([packet]);
-      log.error({ channel: 'discord', kind, reason: describe(error) }, 'Discord event was skipped');
+      skipped(kind, error);
     }
   }
 
