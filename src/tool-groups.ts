@@ -65,7 +65,7 @@ export type ToolGroups = Partial<
   Record<ToolGroup, { list: readonly AnyTool[]; beside?: { group: ToolGroup; list: readonly AnyTool[] } }>
 >;
 
-/** Every group, for answers; and the groups that agents have in another form. */
+/** Every group but `mcp`; agents have some of them in another form. */
 export function toolGroupsOf(parts: ToolParts): {
   answers: ToolGroups;
   subAgents: ToolGroups;

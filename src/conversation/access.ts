@@ -122,7 +122,7 @@ interface Identified {
   further: ChatId | null;
 }
 
-/** Records no alias, because access has not been decided yet. */
+/** Records no alias: access has not been decided yet. */
 export async function identifyChat(
   services: BaseServices,
   channel: string,

@@ -1,5 +1,5 @@
 /**
- * Rendered messages are cached from turn to turn: whatever happened in a room, the requests are the same as those of a gateway
+ * The last request of a view is kept from turn to turn: whatever happened in a room, the requests are the same as those of a gateway
  * that renders each window anew.
  */
 import { mkdir, writeFile } from 'node:fs/promises';

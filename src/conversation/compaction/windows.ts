@@ -1,7 +1,6 @@
 /**
- * Compacts windows in the background once they fill up, and before a turn only if its request would not fit. One queue
- * per view, for flushes, compactions and other work on its memory. Only committed changes survive a crash; then the
- * next turn finds the window full again.
+ * One queue per view, for flushes, compactions (once a window fills up, or before a turn whose request would not fit) and other
+ * work on its memory. Only committed changes survive a crash; then the next turn finds the window full again.
  */
 import { OVER } from '../../core/clock.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';

@@ -1,7 +1,6 @@
 /**
- * The nightly consolidation (`memory.consolidate`): a model rewrites a draft of each persona's tiers, using only the memory tools.
- * The checked draft replaces all tiers at once, unless they changed meanwhile; the old text is kept as versions. Personas that were
- * missed (budget, a crash, a night without a gateway) come first the next night.
+ * The nightly consolidation (`memory.consolidate`): a model rewrites a draft of each persona's tiers. The checked draft replaces all
+ * tiers at once, unless they changed meanwhile; the old text is kept as versions. Personas that were missed come first the next night.
  */
 import { cutAt, estimateTokens } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';

@@ -1,7 +1,6 @@
 /**
- * Step 4 of the route, and memory flushes: a persona's knowledge before the conversation. Servers cache a request's prefix while it
- * is the same as in the last one (docs/decisions/0020), so the system prompt keeps memory as it was when the window began, and
- * later changes are placed at the end of the request.
+ * Step 4 of the route, and memory flushes: a persona's knowledge before the conversation. Servers cache a prefix that stays the same
+ * (docs/decisions/0020), so the system prompt keeps memory as when the window began, and later changes stand at the end.
  */
 
 import { LRUCache } from 'lru-cache';

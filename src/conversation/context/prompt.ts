@@ -1,7 +1,6 @@
 /**
- * Step 4 of the route: the system prompt, section by section. Text that changes from turn to turn is placed at the end of the
- * request, so that a server can cache the long prefix. Our own words are ASCII: one other character would make the whole request
- * twice as large in memory.
+ * Step 4 of the route: the system prompt, section by section. Text that changes from turn to turn stands at the end of the request,
+ * so that a server can cache the prefix. Our words are ASCII: one other character would double the request's size in memory.
  */
 
 import { weekday } from '../../core/dates.js';

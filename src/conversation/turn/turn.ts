@@ -1,7 +1,6 @@
 /**
- * Step 5 of the route: rounds of model and tools until there is an answer. Answers with tool calls are stored, and each call is
- * stored before and after it runs (`calls.ts`), so a crashed turn resumes from its last stored step. A call that waits for a person
- * or an outside result suspends the turn.
+ * Step 5 of the route: rounds of model and tools until there is an answer. Answers with calls are stored, and each call before and
+ * after it runs (`calls.ts`), so a crashed turn resumes from its last step. A call that waits for somebody suspends the turn.
  */
 import { createHash } from 'node:crypto';
 import { cutAt } from '../../core/cut.js';
