@@ -72,11 +72,7 @@ export async function createSpeechOf(config: Config, log: Log) {
   const { createSpeaker } = await import('./models/audio.js');
   const { createSpeech } = await import('./speech/speech.js');
   return createSpeech({
-    speaker: createSpeaker({
-      server: speech.server,
-      outward: createOutward(network.proxies),
-      clock: systemClock,
-    }),
+    speaker: createSpeaker(speech.server, createOutward(network.proxies), systemClock),
     options: speech.options,
     folder: foldersOf(config).speech,
     clock: systemClock,

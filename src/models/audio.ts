@@ -21,16 +21,8 @@ const MOST_SPEECH_BYTES = 8_000_000;
 /** Pause before the only retry, in ms; the caller has its own time limit. */
 const RETRY_MS = 500;
 
-export function createSpeaker({
-  server,
-  outward,
-  clock,
-}: {
-  server: AudioServer;
-  outward: Outward;
-  clock: Clock;
-}): Speaker {
-  const ask = createAsk(server, '/audio/speech', { outward, clock, mostBytes: MOST_SPEECH_BYTES });
+export function createSpeaker(server: AudioServer, outward: Outward, clock: Clock): Speaker {
+  const ask = createAsk(server, '/audio/speech', outward, clock, MOST_SPEECH_BYTES);
   const redact = redactorFor(server);
   return {
     async speak({ text, voice, signal }) {
@@ -63,7 +55,7 @@ export function createTranscriber({
   log: Log;
 }): Transcriber {
   const { model } = server;
-  const ask = createAsk(server, '/audio/transcriptions', { outward, clock, mostBytes });
+  const ask = createAsk(server, '/audio/transcriptions', outward, clock, mostBytes);
   const redact = redactorFor(server);
   const place = shownUrl(server.baseUrl);
   const failed = (words: string) =>
@@ -104,7 +96,9 @@ export function createTranscriber({
 function createAsk(
   server: AudioServer,
   path: string,
-  { outward, clock, mostBytes }: { outward: Outward; clock: Clock; mostBytes: number },
+  outward: Outward,
+  clock: Clock,
+  mostBytes: number,
 ): (body: string | FormData, signal: AbortSignal) => Promise<Buffer> {
   const { url, headers } = addressOf(server.baseUrl, path);
   const fetchThere = outward.fetch();

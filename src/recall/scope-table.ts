@@ -141,19 +141,11 @@ export class ScopeTable {
   }
 
   private grow(): void {
-    const grown = <T extends { set(from: T): void }>(column: T, to: T): T => {
-      to.set(column);
-      return to;
-    };
-    const capacity = this.chunks.length * 2;
-    this.chunks = grown(this.chunks, new Float64Array(capacity));
-    this.origins = grown(this.origins, new Int32Array(capacity));
-    this.times = grown(this.times, new Float64Array(capacity));
-    this.lengths = grown(this.lengths, new Uint16Array(capacity));
-    this.traits = grown(this.traits, new Uint8Array(capacity));
-    this.heardAfter = grown(this.heardAfter, new Float64Array(capacity));
-    this.authors = grown(this.authors, new Uint16Array(capacity));
-    this.sessions = grown(this.sessions, new Int32Array(capacity));
+    const larger = new ScopeTable(this.chunks.length * 2);
+    const columns = this.columns();
+    for (const [n, column] of larger.columns().entries()) column.set(columns[n] ?? []);
+    const { chunks, origins, times, lengths, traits, heardAfter, authors, sessions } = larger;
+    Object.assign(this, { chunks, origins, times, lengths, traits, heardAfter, authors, sessions });
   }
 
   /** Index of the first chunk that is not lower; usually the end, because chunks arrive in order. */

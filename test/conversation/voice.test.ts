@@ -32,11 +32,7 @@ async function begin(options: WorkbenchOptions & { spokenTo?: boolean } = {}): P
 
 function speechOf({ spokenTo = false, folder: home }: { spokenTo?: boolean; folder?: string }): Speech {
   return createSpeech({
-    speaker: createSpeaker({
-      server: { baseUrl: fake.url, apiKey: null, model: 'speaker' },
-      outward: straight,
-      clock: systemClock,
-    }),
+    speaker: createSpeaker({ baseUrl: fake.url, apiKey: null, model: 'speaker' }, straight, systemClock),
     options: { voice: 'alloy', maxCharacters: 100, whenSpokenTo: spokenTo, timeoutSeconds: 20 },
     folder: join(home ?? folderOf(), 'speech'),
     clock,

@@ -62,11 +62,7 @@ const ASKED: Record<string, (url: string) => Promise<unknown>> = {
       log,
     }).transcribe(Buffer.from('a'), { name: 'a.ogg', mimeType: 'audio/ogg', signal: aSignal() }),
   'a voice': (url) =>
-    createSpeaker({
-      server: { baseUrl: url, apiKey: null, model: 'm' },
-      outward: straight,
-      clock: systemClock,
-    }).speak({
+    createSpeaker({ baseUrl: url, apiKey: null, model: 'm' }, straight, systemClock).speak({
       ...{ text: 'Hello.', voice: 'v', signal: aSignal() },
     }),
   embeddings: (url) =>

@@ -34,11 +34,7 @@ afterEach(async () => {
 
 function speech({ apiKey = KEY as string | null, model = 'speaker' } = {}) {
   return createSpeech({
-    speaker: createSpeaker({
-      server: { baseUrl: fake.url, apiKey, model },
-      outward: straight,
-      clock: systemClock,
-    }),
+    speaker: createSpeaker({ baseUrl: fake.url, apiKey, model }, straight, systemClock),
     options: { voice: 'alloy', maxCharacters: 1500, whenSpokenTo: false, timeoutSeconds: 20 },
     ...{ folder, clock, log },
   });
