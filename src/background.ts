@@ -132,7 +132,7 @@ export function createDelegating(parts: Parts): Delegation {
   };
 }
 
-export type TaskWiring = ReturnType<typeof createTaskWiring>;
+type TaskWiring = ReturnType<typeof createTaskWiring>;
 
 /** The task runner, loaded after the first messages. */
 export function createTaskWiring(parts: Parts, conversation: Conversation, toolsFor: ToolsFor) {

@@ -122,10 +122,10 @@ export function headers() {
 }
 
 /** Request fields that the gateway sets: an operator's field of the same name would break every request. */
-export const OWN_FIELDS: readonly string[] = ['model', 'messages', 'input', 'tools', 'stream'];
+const OWN_FIELDS: readonly string[] = ['model', 'messages', 'input', 'tools', 'stream'];
 
 /** Headers that operators may not set: with a wrong one, no request arrives. */
-export const OWN_HEADERS: readonly string[] = [
+const OWN_HEADERS: readonly string[] = [
   'content-length',
   'content-type',
   'host',

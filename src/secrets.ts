@@ -40,15 +40,15 @@ export function hiddenInLogs(config: Config): string[] {
 }
 
 /** Shorter values (`info`, `8420`) are ordinary words and would be cut out of other text. */
-export const SHORTEST_HIDDEN = 6;
+const SHORTEST_HIDDEN = 6;
 
 /** In the form in which errors show addresses: lower-case host, no trailing slash. */
-export function asAddress(value: string): string[] {
+function asAddress(value: string): string[] {
   return URL.canParse(value) ? [new URL(value).href.replace(/\/$/, '')] : [];
 }
 
 /** The secret values of headers or variables. */
-export function secretNamed(values: Record<string, string>): string[] {
+function secretNamed(values: Record<string, string>): string[] {
   return Object.entries(values).flatMap(([name, value]) =>
     // Also the key without its scheme (`Bearer`).
     isSecretName(name) ? [value, value.replace(/^\w+ /, '')] : [],
@@ -56,7 +56,7 @@ export function secretNamed(values: Record<string, string>): string[] {
 }
 
 /** The secrets of `https://user:password@host?token=key`, both as written and decoded. */
-export function secretsInAddress(text: string): string[] {
+function secretsInAddress(text: string): string[] {
   if (!URL.canParse(text)) return [];
   const { password, searchParams } = new URL(text);
   const keys = [...searchParams].filter(([name]) => isSecretName(name)).map(([, value]) => value);

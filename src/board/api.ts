@@ -13,7 +13,7 @@ import { isNestedDeeper } from '../core/network.js';
 import { MOST_BODY_BYTES } from './guard.js';
 import { complaintOf, Refused } from './schemas.js';
 
-export type Env = { Bindings: HttpBindings };
+type Env = { Bindings: HttpBindings };
 export type BoardApi = OpenAPIHono<Env>;
 
 export function createApi(log: Log): BoardApi {

@@ -19,7 +19,7 @@ import type { AppOptions } from './app.js';
 import { type DoorRefusal, refusalOf } from './guard.js';
 import type { SocketLimits, Sockets } from './socket.js';
 
-export interface ConnectionLimits {
+interface ConnectionLimits {
   /** Time-out for a request's headers; also for a silent connection. */
   headersMs: number;
   requestMs: number;

@@ -8,7 +8,7 @@ import { OVER } from '../core/clock.js';
 import type { Task, TaskEvent, Tasks } from '../core/task.js';
 import { hasEnded, reasonOf, shownEvent } from './schemas.js';
 
-export type StreamedProgress = { place: StreamPlace } & (
+type StreamedProgress = { place: StreamPlace } & (
   | { kind: 'event'; event: TaskEvent }
   | { kind: 'text-delta'; text: string }
   /** Always last. By then the deltas add up to the text of the result. */
@@ -16,7 +16,7 @@ export type StreamedProgress = { place: StreamPlace } & (
 );
 
 /** A client's position; valid in every process. */
-export interface StreamPlace {
+interface StreamPlace {
   /** Hash of the last event; empty before the first. */
   event: string;
   /** Characters of the text sent. */

@@ -103,7 +103,7 @@ export interface AccessStore {
       announcements?: Announcement[];
     },
   ): Promise<'asked' | 'quiet' | 'full'>;
-  /** The bot was mentioned in an unlisted group, which waits for `keepMs`; only at most `most`. True if new. */
+  /** The bot was mentioned in an unlisted group, which waits for `keepMs`; only the `most` latest do. True if new. */
   noteGroup(group: {
     chatId: ChatId;
     within?: ChatId;
@@ -137,9 +137,7 @@ export interface AccessStore {
   revoke(id: ChatId): Promise<boolean>;
 }
 
-/**
- * Tool calls that wait for approval, with their turn. The first decision counts: the call runs once or is refused.
- */
+/** A tool call that waits for approval, with its turn. The first decision counts: it runs once or is refused. */
 export interface AskedCall {
   /** Typed by people: `/approve ID`. */
   id: string;

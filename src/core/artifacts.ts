@@ -13,13 +13,13 @@ export interface ArtifactRef {
 }
 
 export interface NewArtifact {
-  /** Or of a turn. */
+  /** Of a task or a turn. */
   taskId: string;
   id: string;
   title: string | null;
   type: string | null;
   content: string;
-  /** To send it to. */
+  /** It is sent there. */
   chatId?: ChatId;
 }
 
@@ -60,8 +60,8 @@ export function isMimeType(type: string): boolean {
   return type.length <= 200 && /^[a-z0-9][\w.+-]*\/[a-z0-9][\w.+-]*[ \t]*(?:;[ -~]*)?$/i.test(type);
 }
 
-// Artifacts in an answer (contract, part 9): fenced blocks with `{"artifact_deltas": […]}`. Those with a valid item are removed from the
-// text. Linear.
+// Artifacts in an answer (contract, part 9): fenced blocks with `{"artifact_deltas": […]}`. Blocks with a valid item
+// are removed from the text. Linear.
 
 /** Without content and ref: an existing artifact. */
 export type ArtifactDelta = z.infer<typeof delta>;

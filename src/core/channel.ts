@@ -149,7 +149,7 @@ export interface Webhook {
   handle(body: unknown, secret: string | null): Promise<number>;
 }
 
-export interface ChannelTraits {
+interface ChannelTraits {
   /** Letters only; the prefix of all ids of this channel. */
   readonly name: string;
   readonly limits: ChannelLimits;

@@ -27,11 +27,11 @@ export interface ChatStore {
   aliasOf(id: ChatId): Promise<ChatId | null>;
   addAlias(id: ChatId, chatId: ChatId): Promise<void>;
   lastReply(room: RoomId): Promise<{ personaId: PersonaId; at: number } | null>;
-  /** With the senders who led to it. */
+  /** The running turn, with the senders who led to it. */
   running(room: RoomId): Promise<{ turnId: string; personaId: PersonaId; askers: ChatId[] } | null>;
-  /** An answerable message up to this one. */
+  /** Whether an answerable message up to this one is waiting. */
   waits(room: RoomId, upTo: number): Promise<boolean>;
-  /** The newest. */
+  /** The newest suspended turn. */
   suspended(room: RoomId): Promise<{ turnId: string; personaId: PersonaId; askers: ChatId[] } | null>;
 }
 

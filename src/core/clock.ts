@@ -13,7 +13,7 @@ export interface Clock {
 export const OVER = 'over';
 
 /** Node's limit for a timer, 24.8 days; longer ones fire at once. The clock splits longer waits. */
-export const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: Date.now,

@@ -90,7 +90,7 @@ export function once<T>(make: () => T): () => T {
   };
 }
 
-/** As long as the object lives. */
+/** One per object, for as long as it lives. */
 export function onceForEach<Key extends object, T extends {}>(make: (key: Key) => T): (key: Key) => T {
   const made = new WeakMap<Key, T>();
   return (key) => {

@@ -65,7 +65,7 @@ export function sizeInWords(bytes: number): string {
   return `${(bytes / 1_000_000_000).toFixed(1)} GB`;
 }
 
-export const LARGEST_ANSWER = 0.25;
+const LARGEST_ANSWER = 0.25;
 
 export function answerTokens(contextTokens: number, maxOutputTokens: number): number {
   return Math.min(maxOutputTokens, Math.floor(contextTokens * LARGEST_ANSWER));

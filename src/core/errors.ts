@@ -1,5 +1,6 @@
-/** Errors by code. Messages are for operators; the sentence for the chat is listed here. Neither contains secrets. */
-/** The sentence shown in the chat. Empty: the general one. */
+/** Errors by code. Messages are for operators. Neither they nor the sentences for the chat contain secrets. */
+
+/** Shown in the chat. Empty: the general one. */
 const SENTENCES = {
   model_unreachable: 'I could not reach my language model just now. Please try again in a moment.',
   model_silent: 'My language model took too long to answer. Please try again in a moment.',

@@ -31,7 +31,7 @@ const HINTS: Record<string, string> = {
   EROFS: 'the file system is read-only',
 };
 
-/** Or only its first bytes. Throws Fault `memory_unavailable`. */
+/** The file, or only its first bytes; null if it is missing. Throws Fault `memory_unavailable`. */
 export async function readIfThere(path: string, first?: number): Promise<Buffer | null> {
   try {
     // Without O_NONBLOCK, opening a pipe would wait for a writer.

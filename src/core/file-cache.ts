@@ -23,10 +23,10 @@ export async function readOr<Value>(
 /** In bytes of files. */
 const CACHE_BYTES = 4 * 1024 * 1024;
 
-/** In bytes. */
+/** Of an entry, besides its file. */
 const ENTRY_BYTES = 2_000;
 
-/** FAT's, which are whole seconds. */
+/** On FAT, timestamps are whole seconds, and every second one. */
 const COARSE_TICK_MS = 2_000;
 
 /** The kernel's tick is at most ten ms. */

@@ -1,4 +1,4 @@
-/** Text of files that people edit: front matter, YAML, and UTF-8 as one character per byte: every byte stays. */
+/** Text of files that people edit: front matter, YAML, and UTF-8 as one character per byte, so that each byte stays. */
 import { CST, type Document, Lexer, LineCounter, parseDocument, YAMLParseError } from 'yaml';
 
 export const BOM = '\xef\xbb\xbf';

@@ -55,7 +55,7 @@ export interface JobBounds {
   followUpsADay: number;
 }
 
-export type RunOutcome = 'running' | 'answered' | 'failed' | 'skipped';
+type RunOutcome = 'running' | 'answered' | 'failed' | 'skipped';
 
 export interface JobRun {
   slot: number;
@@ -118,7 +118,7 @@ export interface TimingWish {
   followUp: boolean;
 }
 
-export interface JobWish extends TimingWish {
+interface JobWish extends TimingWish {
   chatId: ChatId;
   room: RoomId;
   personaId: PersonaId;

@@ -47,7 +47,7 @@ export interface InboundChat {
 export interface InboundSender {
   address: Address;
   otherAddress?: Address;
-  /** The owner of our account, on another device (WhatsApp). Outside the chat with themselves noted, never answered. */
+  /** The owner of our account, on another device (WhatsApp). Answered only in the chat with themselves. */
   self?: true;
   bot?: true;
 }
@@ -130,7 +130,7 @@ export interface InboundChoice {
 }
 
 /** The platform moved a chat to another id (Telegram's `migrate_to_chat_id`). */
-export interface InboundMove {
+interface InboundMove {
   kind: 'moved';
   from: Address;
   to: Address;

@@ -46,7 +46,7 @@ export type Receipt =
       Ends & {
         /** Absent: now. */
         receivedAt?: number;
-        /** If `text` also describes files. */
+        /** The sender's own, if `text` also describes files. */
         words?: string;
         quiet?: true;
         /** From a stranger, or forwarded. */

@@ -215,7 +215,7 @@ export interface ViewStore {
  * addressed or the caps are reached.
  */
 export interface GroupRound {
-  /** By people: null. */
+  /** `by` null: a person. */
   said: { id: number; by: PersonaId | null }[];
   /** In this round, in order. */
   due: PersonaId[];

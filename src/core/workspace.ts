@@ -6,7 +6,7 @@ import type { Origin } from './origin.js';
 export type WorkspaceFile = 'plan' | 'memory';
 
 /** Also of an HTTP request body. */
-export const MOST_DOCUMENT_BYTES = 2_000_000;
+export const MOST_FILE_BYTES = 2_000_000;
 
 interface WorkspaceDocument {
   content: string;

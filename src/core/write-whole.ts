@@ -47,7 +47,7 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-export interface Temporary {
+interface Temporary {
   path: string;
   file: FileHandle;
 }
@@ -91,7 +91,7 @@ export interface RecordedChange {
   withdraw(): Promise<void>;
 }
 
-/** null: missing, unchanged. May run several times. */
+/** Gets null for a missing file, and returns null to leave it as it is. May run several times. */
 type Change = (current: Buffer | null) => Buffer | RecordedChange | null;
 
 /** Returns whether the file was replaced. If the signal aborts before that, throws and changes nothing. */
@@ -162,7 +162,7 @@ async function writeBeside(target: string, bytes: Buffer, replaces: boolean): Pr
   }
 }
 
-/** Its owner only where permitted. */
+/** The owner only where permitted. */
 async function takeOwnerAndMode(target: string, temporary: FileHandle): Promise<void> {
   const was = await stat(target);
   const is = await temporary.stat();

@@ -22,7 +22,7 @@ export interface ClockParts {
   metrics: Metrics;
 }
 
-export type JobAlarm = ReturnType<typeof createAlarm>;
+type JobAlarm = ReturnType<typeof createAlarm>;
 
 const LOOK_EVERY_MS = 60_000;
 /** Pause while more jobs are due than may run at once; LONG_PAUSE_MS while the limit is reached. */
@@ -222,7 +222,7 @@ export function headOf(
   );
 }
 
-export function parkedWords(job: Job, why: ParkedFor): string {
+function parkedWords(job: Job, why: ParkedFor): string {
   const { n, prompt, personaId } = job;
   const what = `Scheduled task ${n} (“${shortened(prompt, 200)}”)`;
   const ends = `/schedule resume ${n} starts it again, /schedule cancel ${n} ends it.`;

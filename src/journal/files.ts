@@ -50,30 +50,21 @@ export class WorkingLog {
     const moving = [...stale, ...leaving].slice(0, MOST_MOVED);
     const shown = current.filter((one) => !leaving.includes(one));
     const lines = await this.linesFor([...moving, ...shown]);
-    if (moving.length === 0) await this.show(shown, lines);
-    else await this.move(moving, lines, () => this.show(shown, lines));
-    this.seen = all.reduce((newest, { changed }) => Math.max(newest, changed), this.seen ?? 0);
-    return stale.length + leaving.length > moving.length;
-  }
-
-  /** The archive first: an entry may be in both files, but never in neither. */
-  private async move(
-    moving: Unfiled[],
-    lines: ReadonlyMap<number, JournalLine>,
-    show: () => Promise<void>,
-  ): Promise<void> {
-    const entries = moving.flatMap(({ n, isStale }) => {
+    const archived = moving.flatMap(({ n, isStale }) => {
       const line = lines.get(n);
       return line ? [{ ...line, isStale }] : [];
     });
-    await this.archive.put(entries);
+    // The archive first: an entry may be in both files, but never in neither.
+    if (archived.length > 0) await this.archive.put(archived);
     try {
-      await show();
-      await this.store.filed(moving);
+      await this.show(shown, lines);
+      if (moving.length > 0) await this.store.filed(moving);
     } catch (error) {
       this.archive.distrust();
       throw error;
     }
+    this.seen = all.reduce((newest, { changed }) => Math.max(newest, changed), this.seen ?? 0);
+    return stale.length + leaving.length > moving.length;
   }
 
   private async linesFor(wanted: Unfiled[]): Promise<Map<number, JournalLine>> {

@@ -9,7 +9,7 @@ import { type FileHandle, open, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { cutAt } from '../core/cut.js';
-import { isMissing } from '../core/file-access.js';
+import { nullIfMissing } from '../core/file-access.js';
 import { AUDIT_KINDS } from '../core/journal.js';
 import { giveToOwner } from './lock.js';
 
@@ -123,7 +123,7 @@ export function olderName(from: number): string {
 
 /** Oldest first. */
 export async function olderFiles(folder: string): Promise<{ name: string; from: number }[]> {
-  const names = await readdir(folder).catch(orNull);
+  const names = await readdir(folder).catch(nullIfMissing);
   const found = (names ?? []).flatMap((name) => {
     const [, from] = /^audit\.([1-9]\d{0,14})\.jsonl$/.exec(name) ?? [];
     return from === undefined ? [] : [{ name, from: Number(from) }];
@@ -154,7 +154,7 @@ export async function readIfThere(
   path: string,
   from = 0,
 ): Promise<{ bytes: Buffer; ino: number; isUnended: boolean } | null> {
-  const file = await openFile(path).catch(orNull);
+  const file = await openFile(path).catch(nullIfMissing);
   if (file === null) return null;
   try {
     const { ino, size } = await file.stat();
@@ -167,11 +167,6 @@ export async function readIfThere(
   } finally {
     await file.close();
   }
-}
-
-function orNull(error: unknown): null {
-  if (isMissing(error)) return null;
-  throw error;
 }
 
 /** Throws for a pipe, which would block, and for a device, which is endless. */

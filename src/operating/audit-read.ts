@@ -23,11 +23,11 @@ export async function newestEntries(
   let bytesRead = 0;
   for await (const file of filesIn(folder, 'newest first')) {
     for (const { bytes } of [...linesOf(file.bytes)].reverse()) {
-      if (lines.length >= most || bytesRead > mostBytes) break;
       const read = readLine(bytes);
       if (!read?.intact) strange += 1;
       if (read && matches(read.line)) lines.push(read.line);
       bytesRead += bytes.length;
+      if (lines.length >= most || bytesRead > mostBytes) return { lines: lines.reverse(), strange };
     }
   }
   return { lines: lines.reverse(), strange };
@@ -48,10 +48,13 @@ export async function verifyAudit(folder: string): Promise<Verdict> {
     const head = await readHead(folder);
     const verdict = await (typeof head === 'string' ? withoutHead(folder, head) : verifyFrom(folder, head));
     if (verdict.broken === null) return verdict;
-    // The oldest file may have been removed while it was verified.
-    const now = await readHead(folder);
-    if (typeof head === 'string' || typeof now === 'string' || now.begins.n === head.begins.n) return verdict;
+    // While it was verified, the log may have begun, or its oldest file been removed.
+    if (beginningOf(await readHead(folder)) === beginningOf(head)) return verdict;
   }
+}
+
+function beginningOf(head: Head | string): number | null {
+  return typeof head === 'string' ? null : head.begins.n;
 }
 
 async function withoutHead(folder: string, head: 'gone' | 'unreadable'): Promise<Verdict> {

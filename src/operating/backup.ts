@@ -42,7 +42,7 @@ export interface Manifest {
   logins?: boolean;
 }
 
-export interface BackupSummary {
+interface BackupSummary {
   file: string;
   bytes: number;
   groupFiles: number;

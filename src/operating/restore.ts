@@ -28,7 +28,7 @@ import {
   stagesOf,
 } from './restore-plan.js';
 
-export interface RestoreSummary {
+interface RestoreSummary {
   madeAt: string;
   madeBy: string;
   logins: boolean;
@@ -233,7 +233,7 @@ const OVERHEAD_PER_ENTRY = 4096;
 /** Bytes of a disk block; files occupy whole blocks. */
 const BLOCK = 4096;
 
-export interface DiskSpace {
+interface DiskSpace {
   folder: string;
   left: number;
 }

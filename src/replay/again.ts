@@ -61,7 +61,7 @@ interface DiffLine {
   line: string;
 }
 
-/** If the product of both lengths exceeds this, everything counts as changed: a diff would take too long. */
+/** If the product of both lengths exceeds this, the middle counts as wholly changed: a diff would take too long. */
 const MOST_CELLS = 4_000_000;
 const AROUND = 3;
 
@@ -69,6 +69,17 @@ const AROUND = 3;
 export function diffOf(before: string, after: string): DiffLine[] {
   const was = before.split('\n');
   const is = after.split('\n');
+  const shorter = Math.min(was.length, is.length);
+  let start = 0;
+  while (start < shorter && was[start] === is[start]) start++;
+  let end = 0;
+  while (end < shorter - start && was.at(-1 - end) === is.at(-1 - end)) end++;
+  const same = (lines: string[]) => lines.map((line): DiffLine => ({ sign: ' ', line }));
+  const middle = changed(was.slice(start, was.length - end), is.slice(start, is.length - end));
+  return [...same(was.slice(0, start)), ...middle, ...same(was.slice(was.length - end))];
+}
+
+function changed(was: string[], is: string[]): DiffLine[] {
   const isTooLong = was.length * is.length > MOST_CELLS;
   // `common[i][j]`: length of the longest common subsequence of the lines from i and from j.
   const width = is.length + 1;

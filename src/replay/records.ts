@@ -64,7 +64,7 @@ export class Records implements TurnRecords {
       saw(sight) {
         record.sight = sight;
       },
-      watch: (model) => watched(model, record.requests, clock),
+      watch: (model) => (bytes > 0 ? watched(model, record.requests, clock) : model),
       end: () => {
         record.endedAt = clock.now();
         if (signal.aborted || record.requests.length === 0) this.pending.delete(record);

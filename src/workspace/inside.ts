@@ -5,7 +5,7 @@ import { entryOf, openFile, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/cut.js';
 import { Fault } from '../core/errors.js';
 import { codeOf, isMissing, nullIfMissing, unavailable } from '../core/file-access.js';
-import { MOST_DOCUMENT_BYTES } from '../core/workspace.js';
+import { MOST_FILE_BYTES } from '../core/workspace.js';
 
 /** The real path of one of the gateway's own folders; creates it if missing, accessible only to its owner. */
 export async function ownFolder(folder: string): Promise<string> {
@@ -69,9 +69,9 @@ export async function beginningOf(root: string, name: string, most: number): Pro
 
 /** A whole document; null if missing. */
 export async function documentAt(root: string, name: string): Promise<Buffer | null> {
-  const found = await beginningOf(root, name, MOST_DOCUMENT_BYTES);
+  const found = await beginningOf(root, name, MOST_FILE_BYTES);
   if (found === null || found.isWhole) return found?.bytes ?? null;
-  const most = sizeInWords(MOST_DOCUMENT_BYTES);
+  const most = sizeInWords(MOST_FILE_BYTES);
   throw unsafe(`Cannot read ${join(root, name)}: it is larger than ${most}; shorten it`);
 }
 

@@ -7,7 +7,7 @@ import { daysOf } from '../core/daily-log.js';
 import { describe, Fault } from '../core/errors.js';
 import { originOf, workspacePath } from '../core/origin.js';
 import {
-  MOST_DOCUMENT_BYTES,
+  MOST_FILE_BYTES,
   type Workspace,
   type WorkspaceFile,
   type WorkspaceShown,
@@ -51,8 +51,8 @@ export function createWorkspace({ folder, budgets, exclusive, origins, log }: Fo
 
     async write(file, content, ifMatch) {
       const bytes = Buffer.from(content, 'utf8');
-      if (bytes.length > MOST_DOCUMENT_BYTES) {
-        const most = sizeInWords(MOST_DOCUMENT_BYTES);
+      if (bytes.length > MOST_FILE_BYTES) {
+        const most = sizeInWords(MOST_FILE_BYTES);
         const message = `${FILES[file]} may not be larger than ${most}; it was not written`;
         throw new Fault('memory_unavailable', message);
       }

@@ -1,5 +1,5 @@
 /** What `coterie audit` can be asked for, over files of any size, and what a terminal gets to see. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -114,6 +114,16 @@ describe('a line for the terminal', () => {
     );
     expect(text.replace('\n    ', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   });
+});
+
+it('older files are not opened once there are enough entries', async () => {
+  const audit = auditIn(folder);
+  for (const each of ['a', 'b', 'c']) await audit.record(entry(each));
+  await mkdir(join(folder, 'audit.1.jsonl'));
+  const read = (most: number, mostBytes?: number) => newestEntries(folder, () => true, most, mostBytes);
+  expect((await read(2)).lines.map(({ what }) => what)).toEqual(['b', 'c']);
+  expect((await read(9, 1)).lines.map(({ what }) => what)).toEqual(['c']);
+  await expect(read(9)).rejects.toThrow('audit.1.jsonl is no file');
 });
 
 it('lines that are none of ours are counted and passed over', async () => {

@@ -94,6 +94,13 @@ it('shows the lines that differ, and what it took', async () => {
   expect(text).toContain('Pictures are not recorded');
 });
 
+it('shows one changed line of thousands as one', async () => {
+  const lines = Array.from({ length: 3_000 }, (_, n) => `line ${n}`);
+  const { again: results } = await again(done(lines.toSpliced(1_500, 1, 'another').join('\n')), done('x'));
+  const text = shownAgain([{ ...first, end: done(lines.join('\n')) }], results.slice(0, 1));
+  expect(text.match(/^[-+] .*$/gm)).toEqual(['- line 1500', '+ another']);
+});
+
 it('says that a request failed, and goes on', async () => {
   const failed: ModelEvent = { kind: 'failed', fault: new Fault('model_silent', 'it slept') };
   const { again: results } = await again(failed, done('It is there.'));

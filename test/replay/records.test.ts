@@ -142,6 +142,10 @@ describe('a record', () => {
     expect(await filesOf()).toEqual([]);
     const off = await setUp({ bytes: 0 });
     await off.turn('t', [asked(user('a'))]);
+    const model = answering();
+    expect(
+      off.records.open({ turnId: 't', chatId: CHAT, room: CHAT, personaId: 'luna' }, going).watch(model),
+    ).toBe(model);
     expect(await off.filesOf()).toEqual([]);
   });
 });

@@ -69,7 +69,7 @@ const JOURNAL_SIZE_LIMIT = 64 * 1024 * 1024;
 /** Pages in the log before a checkpoint (16 MB): most pages change many times until then. */
 const CHECKPOINT_PAGES = 4_000;
 
-export interface ConnectOptions {
+interface ConnectOptions {
   file: string;
   clock: Clock;
   zone?: Zone | undefined;

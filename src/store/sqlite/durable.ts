@@ -14,7 +14,7 @@ import { Fault } from '../../core/errors.js';
 /** How often the path is checked while nothing is received. */
 const CHECK_EVERY_MS = 2_000;
 
-export interface Durable {
+interface Durable {
   readonly flush: Flush;
   /** Throws if the file is no longer at its path, or if that cannot be checked. */
   stay(): void;

@@ -21,7 +21,7 @@ import { channelState, findSetting, setSetting } from './values.js';
 
 const WAIT_MS = 5_000;
 
-export type SqliteInspection =
+type SqliteInspection =
   | { kind: 'missing' }
   /** `pending` migrations run at the next start; `parked` replies and turns need a person's attention. */
   | { kind: 'found'; pending: number; parked: number };
