@@ -27,8 +27,7 @@ import type { ToolsFor } from '../core/tool.js';
 import type { Clipboard, Workspace } from '../core/workspace.js';
 import type { AgentFolders, TaskGiver } from './place.js';
 import type { Followers } from './tasks.js';
-import type { ViapReport } from './viap/report.js';
-import { outcomeTold } from './viap/report.js';
+import { outcomeTold, type ViapReport } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';
 
 export interface TaskServices {

@@ -3,7 +3,7 @@
 /** Objects nested deeper are ignored. */
 const DEEPEST = 200;
 
-export interface FoundObject {
+interface FoundObject {
   value: Record<string, unknown>;
   /** Its range: `to` is exclusive. */
   from: number;
@@ -42,8 +42,9 @@ export function isBegun(text: string, type: string): boolean {
 
 /** The same object with each text in it replaced. */
 export function withTexts<Value>(value: Value, replace: (text: string) => string): Value {
-  const reviver = (_: string, each: unknown) => (typeof each === 'string' ? replace(each) : each);
-  return JSON.parse(JSON.stringify(value), reviver);
+  // Replaced while writing: a reviver cannot go as deep, and would fail on a task that was accepted.
+  const replaced = (_: string, each: unknown) => (typeof each === 'string' ? replace(each) : each);
+  return JSON.parse(JSON.stringify(value, replaced));
 }
 
 /** Parses a plain JSON object; null for anything else. */
@@ -113,21 +114,21 @@ function scan(text: string, from: number, seen: Uint8Array): Span[] {
   }
   function takeValue(depth: number): boolean {
     const begin = at;
-    const isObject = text[at] === '{';
-    if (!isObject && text[at] !== '[') return take(STRING) || take(PLAIN);
-    if (isObject) seen[at] = 1;
+    const hasKeys = text[at] === '{';
+    if (!hasKeys && text[at] !== '[') return take(STRING) || take(PLAIN);
+    if (hasKeys) seen[at] = 1;
     if (depth >= DEEPEST) return false;
-    takeSign(isObject ? '{' : '[');
-    const end = isObject ? '}' : ']';
+    takeSign(hasKeys ? '{' : '[');
+    const end = hasKeys ? '}' : ']';
     if (text[at] !== end) {
       do {
-        if (isObject && !(take(STRING) && takeSign(':'))) return false;
+        if (hasKeys && !(take(STRING) && takeSign(':'))) return false;
         if (!takeValue(depth + 1)) return false;
       } while (takeSign(','));
       if (text[at] !== end) return false;
     }
     at++;
-    if (!isObject) return true;
+    if (!hasKeys) return true;
     while ((closed.at(-1)?.[0] ?? -1) > begin) closed.pop();
     closed.push([begin, at]);
     return true;

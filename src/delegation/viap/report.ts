@@ -1,6 +1,7 @@
 /**
  * The report of VIAP v3 (seed 000): an agent's last answer contains exactly one, and anything else in it is
- * discarded. If it is missing, the agent is asked once more; then the gateway writes one itself. Pure.
+ * discarded. If it is missing, the agent is asked once more; then the gateway writes one itself. At the end of a task,
+ * the persona that delegated it and the journal are told.
  */
 
 import { isAbsolute, resolve } from 'node:path';
@@ -91,7 +92,7 @@ const reportForm = z.object({
   next_actions: listOf(words),
 });
 
-export interface ReportStep {
+interface ReportStep {
   what: string;
   command?: string | undefined;
   cwd?: string | undefined;
@@ -124,7 +125,7 @@ export function readReport(
   if (lacks.length > 0) return refused(`The report needs ${lacks.join(', ')}.`);
   // Not quoted: text of the answer must not enter our own question, which could then name a host.
   if (value.task_id !== taskId) return refused("The report's task_id is not that of this task.");
-  return { ok: true, report: { ...reportForm.parse(value), ...headOf(taskId) } };
+  return { ok: true, report: { ...headOf(taskId), ...reportForm.parse(value) } };
 }
 
 function headOf(taskId: string) {
@@ -258,8 +259,6 @@ function withCommands(steps: readonly ReportStep[], ran: readonly Required<Repor
 function isSame(a: string, b: string): boolean {
   return a.replaceAll(/\s+/g, ' ').trim() === b.replaceAll(/\s+/g, ' ').trim();
 }
-
-// Messages about a task's end: to the persona that delegated it, and to the journal.
 
 type OutcomeEnd =
   | { kind: 'report'; report: ViapReport }

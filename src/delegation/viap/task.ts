@@ -16,7 +16,7 @@ export interface ViapTask {
   raw: Record<string, unknown>;
 }
 
-export const VIAP_TASK = 'VIAP_V3_TASK';
+const VIAP_TASK = 'VIAP_V3_TASK';
 
 const MOST_CHARS = 200_000;
 const DEFAULT_BUDGET_MIN = 30;

@@ -33,6 +33,15 @@ describe('the instructions of a task', () => {
     expect(system + request).not.toContain('ghp_');
   });
 
+  it('hold a task that is nested as deeply as one may be', () => {
+    let notes: unknown = 'it is ghp_0123456789';
+    for (let n = 0; n < 3_000; n++) notes = { notes };
+    const { request } = viapInstructions(
+      taskOf({ inputs: { env: { GITHUB_TOKEN: 'ghp_0123456789' } }, notes }),
+    );
+    expect(request).toContain('"it is [redacted]"');
+  });
+
   it('say nothing of what there is not', () => {
     const { system, request } = viapInstructions(taskOf());
     expect(system).not.toMatch(/VIAP_ARGS|inputs\.env|null\)/);

@@ -14,6 +14,7 @@ describe('a report', () => {
   it('is read as the seed writes it', () => {
     const read = readReport(REPORT_TEXT, TASK_ID);
     expect(read).toEqual({ ok: true, report: JSON.parse(REPORT_TEXT) });
+    expect(read.ok && Object.keys(read.report)).toEqual(Object.keys(JSON.parse(REPORT_TEXT)));
   });
 
   it.each([
