@@ -4,7 +4,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import type { AgentPlace } from '../core/authorisation.js';
-import type { Clock } from '../core/clock.js';
+import { type Clock, onAbort } from '../core/clock.js';
 import { redactor } from '../core/command-env.js';
 import { Fault, sentenceOf } from '../core/errors.js';
 import { channelOf, DEFAULT_PERSONA } from '../core/ids.js';
@@ -223,15 +223,15 @@ class TaskRun {
       return 'goes on';
     }
     const reason = `The agent gave no report that can be used. ${read.reason}`;
-    return this.#end(await this.#failed('report_parse', reason, text));
+    return this.#end(await this.#failure('report_parse', reason, text));
   }
 
   async #fail(where: string, reason: string): Promise<void> {
-    await this.#end(await this.#failed(where, reason));
+    await this.#end(await this.#failure(where, reason));
   }
 
   /** For a persona's task, the gateway writes the report. `output`: the end of it goes into the report. */
-  async #failed(where: string, reason: string, output = ''): Promise<TaskOutcome> {
+  async #failure(where: string, reason: string, output = ''): Promise<TaskOutcome> {
     if (this.viap === null) return { kind: 'error', reason };
     const report = await this.#completed(failureReport(this.viap.taskId, where, reason, output));
     return { kind: 'report', report, hasFailed: true };
@@ -279,12 +279,11 @@ async function settled(
 ): Promise<WorkEnd> {
   const nothing = { messages, steps: [], tainted: true, wasExternalRefused: false };
   let stopWaiting = () => {};
+  let stopListening = () => {};
   const hung = new Promise<WorkEnd>((resolve) => {
-    const wait = () => {
+    stopListening = onAbort(signal, () => {
       stopWaiting = clock.after(SETTLE_MS, () => resolve({ kind: 'dropped', ...nothing }));
-    };
-    if (signal.aborted) wait();
-    else signal.addEventListener('abort', wait, { once: true });
+    });
   });
   const done = working.catch((error: unknown): WorkEnd => {
     const fault = error instanceof Fault ? error : new Fault('internal', 'the work on a task failed', error);
@@ -293,6 +292,7 @@ async function settled(
   try {
     return await Promise.race([done, hung]);
   } finally {
+    stopListening();
     stopWaiting();
   }
 }

@@ -50,11 +50,12 @@ export function createByteGate(most: number, freed: (bytes: number) => void) {
     async enter(bytes: number, signal: AbortSignal): Promise<(() => void) | null> {
       if (signal.aborted) return null;
       if (bytes <= SMALL_BYTES) return () => {};
+      let stopListening = () => {};
       const isIn = await new Promise<boolean>((resolve) => {
         const waiting = { bytes, admit: () => resolve(true) };
         queue.push(waiting);
         admitNext();
-        onAbort(signal, () => {
+        stopListening = onAbort(signal, () => {
           const at = queue.indexOf(waiting);
           if (at < 0) return;
           queue.splice(at, 1);
@@ -62,6 +63,7 @@ export function createByteGate(most: number, freed: (bytes: number) => void) {
           admitNext();
         });
       });
+      stopListening();
       if (!isIn) return null;
       return once(() => {
         held -= bytes;

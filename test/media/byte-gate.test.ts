@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { createByteGate } from '../../src/media/media.js';
 
@@ -66,5 +67,15 @@ describe('the bytes of files in memory', () => {
     expect(inside).toHaveLength(3);
     leave?.();
     await expect(enter('late', MB * 2, AbortSignal.abort())).resolves.toBeNull();
+  });
+
+  test('who was let in listens no longer: a signal of several others would be kept for ever', async () => {
+    const { enter } = watched(gateOf(4 * MB));
+    const { signal } = new AbortController();
+    const leave = await enter('first', 4 * MB, signal);
+    const second = enter('second', 4 * MB, signal);
+    leave?.();
+    await second;
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 });
