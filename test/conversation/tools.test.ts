@@ -94,6 +94,21 @@ describe('the tools of a turn', () => {
     expect(on.asked.at(-1)?.messages.at(-1)?.content).toBe('paint is done');
   });
 
+  it('that do not fit into a request are told to owners, once, with the first forty by name', async () => {
+    const leftOut = Array.from({ length: 42 }, (_, n) => `mcp_shop_${n}`);
+    const set = { ...toolSet([tool('search'), tool('paint')]), leftOut };
+    on = await workbench({ rules: { owners: ['test_7'] }, toolsFor: () => set });
+    const olga = { address: '7', name: 'Olga', administrator: false };
+    for (const text of ['one', 'two']) {
+      await on.say(text, { chat: { address: '7', kind: 'direct', title: 'Olga' }, sender: olga });
+      await on.settled();
+      await on.deliver.idle('test');
+    }
+    const told = on.texts().filter((text) => text.includes('tools.max_offered'));
+    expect(told).toHaveLength(1);
+    expect(told[0]).toMatch(/^There are more tools than the 2 that one .*`mcp_shop_39` and 2 more\. List/);
+  });
+
   it('may be none: then the prompt says of none', async () => {
     on = await workbench({ toolsFor: () => toolSet([]) });
     await on.say('hello');

@@ -76,7 +76,7 @@ async function prepare(
   const kind = { ...whose, kind: 'answer' as const, allowed, chatKind: chat.kind };
   await toolsReady?.(kind, steps.length > 0 ? callsToRun(steps) : [], signal);
   const tools = toolsFor(kind);
-  if (tools.leftOut) tellLeftOut(services, tools);
+  tellLeftOut(services, tools);
   const { controlChats } = rulesFor(chat.channel);
   const authorisation = { ...whose, controlChats, asker: askerOfTurn(services, chat, batch, exchange) };
   const waited = startedAt - Math.min(...batch.map((message) => message.receivedAt));

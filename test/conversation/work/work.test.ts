@@ -1,12 +1,12 @@
 /** One request to an agent: the same loop as a turn, on record, paid for, and ended by whatever ends it. */
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { toolSet } from '../../../src/conversation/turn/call.js';
 import type { Authorisation } from '../../../src/core/authorisation.js';
 import type { GuppiEvent } from '../../../src/core/journal.js';
 import type { ModelMessage } from '../../../src/core/model.js';
 import type { ToolContext, TurnKind } from '../../../src/core/tool.js';
 import type { Answer } from '../../harness/conversation.js';
-import { type Desk, desk, done, RULES, tool } from './desk.js';
+import { CONTROL, type Desk, desk, done, RULES, tool } from './desk.js';
 
 let at: Desk;
 afterEach(() => at.close());
@@ -182,6 +182,25 @@ describe('what it does', () => {
     const end = await at.on.conversation.work.do(at.ask(task, 'go'), never);
     expect(results(end.messages)).toEqual(['There is no tool named sessions_spawn. There are: look.']);
     expect(end.wasExternalRefused).toBe(false);
+  });
+
+  it('tells owners once which tools its requests leave out', async () => {
+    const some = toolSet([tool('look', async () => done('a rose'))]);
+    const leftOut = ['mcp_shop_buy', 'mcp_shop_sell'];
+    at = await desk({ toolsFor: ({ kind }) => (kind === 'agent' ? { ...some, leftOut } : some) });
+    await at.on.say('hello', CONTROL);
+    await at.on.settled();
+    for (const id of ['t1', 't2']) {
+      const task = await at.task(id);
+      calling();
+      await at.on.conversation.work.do(at.ask(task, 'go'), never);
+    }
+    await vi.waitFor(() => expect(at.textsTo('9')).toHaveLength(2));
+    await at.on.deliver.idle('test');
+    expect(at.textsTo('9').slice(1)).toEqual([
+      'There are more tools than the 1 that one request to a model offers (tools.max_offered), so personas do not have `mcp_shop_buy`, `mcp_shop_sell`. ' +
+        'List under mcp.servers.NAME.tools those that are needed; `doctor` names all that are left out.',
+    ]);
   });
 
   it('is refused, in the words of the contract, an external tool that agents do not have', async () => {
