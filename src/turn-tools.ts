@@ -19,9 +19,7 @@ import { draftTools } from './tools/memory.js';
  * An agent only works on its task: it writes to nobody, delegates nothing and changes nobody's memory (its own takes
  * the place of that group).
  */
-const NOT_FOR_AGENTS: ReadonlySet<ToolGroup> = new Set([
-  ...(['memory', 'agents', 'send', 'schedules', 'reactions', 'export'] as const),
-]);
+const NOT_FOR_AGENTS = new Set<ToolGroup>(['memory', 'agents', 'send', 'schedules', 'reactions', 'export']);
 
 export function createToolsFor(parts: ToolParts): ToolsFor {
   const { config, channels, settings, mcp } = parts;

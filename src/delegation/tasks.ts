@@ -45,9 +45,7 @@ export function createTasks(services: {
       if (!found.ok) return { kind: 'unknown agent', reason: found.reason };
       const id = newId();
       // Equal for requests that differ only in the order of their fields.
-      const hash = createHash('sha256')
-        .update(canonical({ goal, agent: named, request }))
-        .digest('hex');
+      const hash = hashOf(canonical({ goal, agent: named, request }));
       const task = {
         id,
         agent: found.agent.id,

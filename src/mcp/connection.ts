@@ -96,12 +96,8 @@ async function connectOnce(
   async function close(): Promise<void> {
     over.abort();
     // Lets the server free its session, if it answers.
-    if (remote !== null)
-      await orAfter(
-        remote.terminateSession().catch(() => {}),
-        CLOSE_MS,
-        clock,
-      );
+    const told = remote?.terminateSession().catch(() => {});
+    if (told) await orAfter(told, CLOSE_MS, clock);
     await (local ?? remote)?.close();
   }
 
@@ -156,13 +152,13 @@ function createClient(settings: ServerSettings, { version, log }: McpHost): Clie
     },
   );
   const mcp = settings.name;
-  const refused = onceEach(MOST_LOGGED, (asked) => log.warn({ mcp, asked }, 'MCP server request refused'));
+  const logRefused = onceEach(MOST_LOGGED, (asked) => log.warn({ mcp, asked }, 'MCP server request refused'));
   client.fallbackRequestHandler = async ({ method }) => {
-    refused(oneLine(method, 60));
+    logRefused(oneLine(method, 60));
     throw new ProtocolError(ProtocolErrorCode.MethodNotFound, 'Not offered here');
   };
-  const hasFailed = onceEach(MOST_LOGGED, (why) => log.debug({ mcp, why }, 'MCP connection failed'));
-  client.onerror = (error) => hasFailed(oneLine(describe(error), 200));
+  const logFailure = onceEach(MOST_LOGGED, (why) => log.debug({ mcp, why }, 'MCP connection failed'));
+  client.onerror = (error) => logFailure(oneLine(describe(error), 200));
   return client;
 }
 

@@ -14,7 +14,7 @@ import { oneLine, tooLarge } from './results.js';
 import { MOST_MESSAGE_BYTES, type ProcessSettings } from './settings.js';
 
 /** The client library recognises a child process's transport by these two properties. */
-export interface ProcessTransport extends Transport {
+interface ProcessTransport extends Transport {
   readonly pid: number | null;
   readonly stderr: null;
   /** Its exit code and the last line on standard error; null if it is running and wrote none. */

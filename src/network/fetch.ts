@@ -4,7 +4,7 @@ import type { Dispatcher } from 'undici';
 import { once } from '../core/concurrency.js';
 import type { Destination } from '../core/network.js';
 
-export type Connect = (to: Destination, signal: AbortSignal) => Promise<Socket>;
+type Connect = (to: Destination, signal: AbortSignal) => Promise<Socket>;
 
 /** Without limits: callers limit size and time themselves. */
 export function createFetch(connect: Connect): typeof fetch {

@@ -6,7 +6,7 @@ import { createZone } from '../core/dates.js';
 import type { Origin } from '../core/origin.js';
 import type { ToolContext, ToolResult } from '../core/tool.js';
 
-/** Of a result, in characters. As the default of `limits.tier_bytes`: only a tier seen whole can be replaced. */
+/** Of a result. The default of `limits.tier_bytes` is the same, because only a tier seen whole can be replaced. */
 const MAX_CHARS = 64_000;
 
 export function done(content: string): ToolResult {

@@ -1,4 +1,4 @@
-/** Runs one task in a thread of its own: models and pages may keep it busy, or fill its memory. */
+/** Runs one job in a thread of its own, because a model’s pattern or a page may keep it busy or fill its memory. */
 import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { type Clock, onAbort } from '../core/clock.js';
 

@@ -85,6 +85,7 @@ export const archive = commandOf(
 export const stop = commandOf(
   'stop',
   'Stop the answer that is being written',
+  // Not marked as changing: the person who asked needs no rights, so permission is checked here.
   async ({ command, mayChange, store }) => {
     const { chat, room, sender, afterMessage } = command;
     const running = (await store.running(room)) ?? (await store.suspended(room));
@@ -102,9 +103,6 @@ export const stop = commandOf(
       }
     }
     return { text: 'Stopped.', effects: [{ kind: 'stop', room, turnId: running.turnId }] };
-  },
-  {
-    // Permission is checked below, because the person who asked needs no rights.
   },
 );
 

@@ -12,7 +12,7 @@ import { type CommandCall, commandOf } from './command.js';
 export const status = commandOf(
   'status',
   'Show my status',
-  async ({ command, isOwner, clock, personas, channels, store, facts, zone, recall, ...services }) => {
+  async ({ command, isOwner, clock, personas, channels, store, facts, zone, recall, sizes }) => {
     const { chat, room } = command;
     const now = clock.now();
     const all = await personas.list(chat.id);
@@ -40,7 +40,7 @@ export const status = commandOf(
     const { waiting, running, undelivered, parked } = await store.counts();
     const meaning =
       vectors.state === 'off' ? 'keywords' : `keywords and meaning, ${vectorsWaiting} vectors missing`;
-    const kept = await services.sizes();
+    const kept = await sizes();
     lines.push(
       `Memory search: ${meaning}; ${indexed} pieces indexed, ${unindexed} waiting`,
       `All chats: ${waiting} messages waiting, ${running} turns running, ${undelivered} replies to send, ${parked} parked`,

@@ -21,7 +21,7 @@ interface FindParts {
 }
 
 const SEARCH_MS = 10_000;
-const MEGABYTES = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 };
+const MEMORY_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 };
 const MOST_ENTRIES = 20_000;
 const MOST_FILES = 500;
 const MOST_LINES = 200;
@@ -117,7 +117,7 @@ async function search(
   nothing: string,
 ): Promise<ToolResult> {
   const entry = worker ?? new URL('./search-worker.js', import.meta.url);
-  const limits = { ms, resourceLimits: MEGABYTES };
+  const limits = { ms, resourceLimits: MEMORY_LIMITS };
   const leave = await slots.enter();
   const outcome = await inThread<SearchResult>(entry, order, limits, clock, signal).finally(leave);
   if (outcome === 'stopped') return failed('Stopped.');

@@ -15,7 +15,7 @@ export function fileTool<Given>(folders: ToolFolders, { ofSkills, execute, ...to
   return defineTool<Given>({
     ...tool,
     forAgents: true,
-    async execute(given, context, { caller: { agent, chatId }, caller }) {
+    async execute(given, context, { caller }) {
       if (context.signal.aborted) return failed('Stopped: nothing was done.');
       const isTainted = context.isTainted === true;
       try {
@@ -23,7 +23,7 @@ export function fileTool<Given>(folders: ToolFolders, { ofSkills, execute, ...to
         // A command may bring in words from outside; files get them only from a model that has seen some.
         const mayBringWords = tool.risk === 'high' || (tool.risk === 'medium' && isTainted);
         if (roots.kind === 'persona' || !mayBringWords) return await execute(given, roots, context);
-        const whose = agent === undefined ? null : { id: agent.id, chatId };
+        const whose = caller.agent === undefined ? null : { id: caller.agent.id, chatId: caller.chatId };
         return await folders.promptFiles.watched(whose, () => execute(given, roots, context));
       } catch (error) {
         if (error instanceof PathRefusal) return failed(error.message);

@@ -124,8 +124,8 @@ async function run(
     if (!isReadOnly) await withoutSetId(folder, quota === null ? began : 0);
   }
   if (outcome.unsafe) {
-    const why = (await bubblewrapFault()) ?? outcome.stderr.trim();
-    return refused(context, why || 'it ended without a word');
+    const fault = (await bubblewrapFault()) ?? outcome.stderr.trim();
+    return refused(context, fault || 'it ended without a word');
   }
   return told(outcome, redactor(env), seconds, unset);
 }

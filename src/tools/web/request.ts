@@ -138,7 +138,7 @@ interface WebReach {
   signal: AbortSignal;
 }
 
-export interface PageAsk extends WebReach {
+interface PageAsk extends WebReach {
   /** Whether redirects must stay on the first host: words from outside may have chosen the address. */
   staysOnHost: boolean;
 }
