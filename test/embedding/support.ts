@@ -15,7 +15,9 @@ export const KEY = 'key-not-for-anybody';
 export function keptLog(): Log & { lines: string[] } {
   const lines: string[] = [];
   const note = (fields: object, message: string) => {
-    lines.push(`${message} ${JSON.stringify(fields)}`);
+    // Like the real log: some errors of Redis hold themselves.
+    const shown = (_: string, value: unknown) => (value instanceof Error ? value.message : value);
+    lines.push(`${message} ${JSON.stringify(fields, shown)}`);
   };
   return { lines, debug: note, info: note, warn: note, error: note };
 }
