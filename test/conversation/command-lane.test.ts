@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/core/store.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type Workbench, workbench } from '../harness/conversation.js';
+import { quietLog } from '../harness/quiet.js';
 
 let on: Workbench;
 let clock: ManualClock;
@@ -89,6 +90,20 @@ describe('a command that fails for ever', () => {
     await lookAgain();
     expect(on.texts()).toHaveLength(4);
     expect(on.texts().at(-1)).toContain('test_1');
+  });
+
+  it('is logged once for each attempt', async () => {
+    clock = manualClock();
+    const logged: string[] = [];
+    on = await workbench({
+      clock,
+      log: { ...quietLog, error: (_fields, message) => void logged.push(message) },
+    });
+    await mkdir(join(on.folder, 'groups/test_1'), { recursive: true });
+    await writeFile(join(on.folder, 'groups/test_1/luna'), 'in the way');
+    await on.say('/memory', { addresses: ['luna'] });
+    await settled();
+    expect(logged).toEqual(['a command failed; retrying', 'a command failed; retrying', 'a command failed']);
   });
 
   it('does not keep /stop from ending a turn', async () => {

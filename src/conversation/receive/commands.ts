@@ -102,11 +102,8 @@ export class CommandLane {
       try {
         return await act();
       } catch (error) {
-        log.error(
-          { err: error, ...fields },
-          tries < TRIES ? 'a command failed; retrying' : 'a command failed',
-        );
         if (tries >= TRIES) throw error;
+        log.error({ err: error, ...fields }, 'a command failed; retrying');
         await clock.sleep(RETRY_MS);
       }
     }
