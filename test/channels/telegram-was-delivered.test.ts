@@ -529,6 +529,15 @@ describe('with bots of personas', () => {
     expect(await find(TO_ANNA, mark), 'she may have spoken for it').toEqual({ kind: 'unknown' });
   });
 
+  test('nor where one may have spoken that is not configured any more', async () => {
+    await hear(GARDEN);
+    const mark = JSON.parse(await uncertain(TO_GARDEN, false, asLuna)) as { newest: [number, number][] };
+    mark.newest.push([4_711, 1]);
+    on.fake.leave(on.luna, GARDEN.id);
+    await over();
+    expect(await find(TO_GARDEN, JSON.stringify(mark), asLuna)).toEqual({ kind: 'unknown' });
+  });
+
   test('all of one supergroup are asked about a number only where somebody’s message has it', async () => {
     await hear(GARDEN);
     const mark = await uncertain(TO_GARDEN, false, asLuna);

@@ -129,7 +129,7 @@ export function createDeliveryCheck(bots: Bots, clock: Clock): NonNullable<Chann
         if (answer === 'ours') return { kind: 'found', platformMessageId: id() };
         if (answer === 'impossible') return UNKNOWN;
         isDone = answer === 'bot is not there';
-        if (isDone) search.isOpen ||= search.mark.newest.length < bots.all.length;
+        if (isDone) search.isOpen ||= search.mark.newest.length !== bots.all.length;
         // In a supergroup all bots have the same numbers.
         if (answer === 'nobodys' && isShared(to.address)) nobodys.add(search.number);
         search.number++;
