@@ -4,17 +4,13 @@ import { access, mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, Fault } from './core/errors.js';
+import type { DataFolders } from './operating/restore-plan.js';
 import { keepHandle } from './operating/v8.js';
-
-interface PremisesFolders {
-  dataDir: string;
-  groupsDir: string;
-}
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /** Throws Fault `configuration`. Creates nothing but the two folders. */
-export async function checkPremises(config: PremisesFolders): Promise<void> {
+export async function checkPremises(config: DataFolders): Promise<void> {
   const problems = [databaseProblem(), ...(await folderProblems(config))].filter((each) => each !== null);
   if (problems.length > 0) throw new Fault('configuration', problems.join('\n'));
 }
@@ -54,7 +50,7 @@ function nativeProblem(name: string, error: unknown): string {
 }
 
 /** One sentence for each of `data_dir` and `groups_dir` that cannot be used. Missing folders are created. */
-export async function folderProblems({ dataDir, groupsDir }: PremisesFolders): Promise<string[]> {
+export async function folderProblems({ dataDir, groupsDir }: DataFolders): Promise<string[]> {
   const found = await Promise.all([
     folderProblem('data_dir', dataDir),
     folderProblem('groups_dir', groupsDir),

@@ -208,14 +208,15 @@ async function runGateway(run: OpenedRun, role: Role): Promise<void> {
 async function compose(options: GatewayOptions): Promise<Gateway> {
   const parts = await createParts(options);
   const { config, mcp, serving } = parts;
+  const { media, work, workspace, skills } = foldersOf(config);
   const deliver = createDeliver(parts);
   const toolsFor = createToolsFor({
     ...parts,
     deliver,
-    mediaFolder: foldersOf(config).media,
-    workFolder: foldersOf(config).work,
-    workspaceFolder: foldersOf(config).workspace,
-    skillsFolder: foldersOf(config).skills,
+    mediaFolder: media,
+    workFolder: work,
+    workspaceFolder: workspace,
+    skillsFolder: skills,
     hidden: hiddenFrom(config, options.configFile),
     environment: process.env,
     outward: createOutward(config.network.proxies),

@@ -49,8 +49,6 @@ export interface ToolParts extends Pick<Services, Used | 'zone' | 'clock' | 'job
   hidden: readonly string[];
   environment: Record<string, string | undefined>;
   newId: () => string;
-  /** The compiled `search-worker.js`; default: the one beside this module. */
-  searchWorker?: URL;
   /** null: no MCP server is configured. */
   mcp: McpServers | null;
   /** Absent: there are no agents. */
@@ -87,7 +85,7 @@ export function toolGroupsOf(parts: ToolParts): {
   const withSkills: ToolFolders = { ...folders, skills: parts.skills };
   const slots = createSlots(MOST_SEARCHES);
   const filesIn = (folders: ToolFolders) => {
-    const find = { folders, clock, slots, worker: parts.searchWorker };
+    const find = { folders, clock, slots };
     return [readFile(folders), writeFile(folders), editFile(folders), glob(find), grep(find)];
   };
   const shellIn = (folders: ToolFolders) => [

@@ -12,5 +12,5 @@ export function mayTry(attempts: number): boolean {
   return attempts < MOST_ATTEMPTS;
 }
 
-/** From so many crashes on, turns run one after the other: whichever ends the process then, ends it alone. */
+/** From so many crashes on, turns and updates are taken one at a time: the one that ends the process then ends it alone. */
 export const SUSPECT = 3;

@@ -1,4 +1,4 @@
-/** Inline content of a paragraph, heading or table cell: emphasis, code, links, images, line breaks. */
+/** Inline content of a paragraph, heading or table cell: emphasis, code, links with their addresses, images. */
 import type { Token } from 'markdown-it';
 import type { Mark, Part } from '../../core/channel.js';
 import { formulaOf } from './formulas.js';
@@ -197,12 +197,8 @@ const MARKUP = /[\s()[\]<>\\*~|`]|@(?=everyone|here)/g;
 /** Longer addresses are shown in the text: a link must fit twice into one message, encoded. */
 const MAX_HIDDEN = 800;
 
-function isLinkable(url: string): boolean {
-  return LINKABLE.test(url);
-}
-
 function mayBeHidden(url: string): boolean {
-  return isLinkable(url) && withMarkupEncoded(url).length <= MAX_HIDDEN;
+  return LINKABLE.test(url) && withMarkupEncoded(url).length <= MAX_HIDDEN;
 }
 
 export function isWeb(url: string): boolean {

@@ -1,4 +1,4 @@
-/** Tables, which chat platforms lack: as aligned columns, or row by row for narrow screens. */
+/** Parsed Markdown as text with marks. A table becomes aligned columns or, on narrow screens, row after row. */
 import type { Token } from 'markdown-it';
 import type { Part } from '../../core/channel.js';
 import { once } from '../../core/concurrency.js';

@@ -3,16 +3,16 @@ import { readFile, stat } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
 import { InputFile } from 'grammy/web';
 import { LRUCache } from 'lru-cache';
-import type { FetchResult, OutgoingFile, Part, SendOptions } from '../../core/channel.js';
+import type { FetchResult, OutgoingFile } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import type { Outward } from '../../core/network.js';
 import { download } from '../kit/download.js';
 import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
 import type { BotApi } from './api.js';
-import type { Bot, Bots } from './bots.js';
+import type { Bots } from './bots.js';
 import { isKindRefused, isUnwanted } from './failure.js';
 import { MOST_CAPTION, type SendRequest } from './outbound.js';
-import { outcomeOf, type Sent, sendText } from './send.js';
+import { outcomeOf, type SendWithFile, sendText } from './send.js';
 
 /** HTTP statuses of a file that is permanently gone. */
 const GONE = [404, 410];
@@ -91,16 +91,10 @@ const UPLOADS = { bytes: 50_000_000, platform: 'Telegram' };
 const MOST_PHOTO_BYTES = 10_000_000;
 
 /** The text becomes the file's caption. If too long for that, it goes first, as a message of its own. */
-export function createFileSending() {
+export function createFileSending(): SendWithFile {
   const wordsSaid = new LRUCache<string, true>({ max: MOST_SAID });
 
-  return async (
-    bot: Bot,
-    request: SendRequest,
-    { file }: Part,
-    { key, signal }: SendOptions,
-  ): Promise<Sent> => {
-    if (file === undefined) return sendText(bot, request, signal);
+  return async (bot, request, file, { key, signal }) => {
     const read = await readOutgoing(file, UPLOADS, signal);
     if (read.kind !== 'read') return { result: read };
     let below = request;

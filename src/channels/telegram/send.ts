@@ -2,7 +2,15 @@
  * The end of the route: a message is sent by its speaker's bot. Where that bot may not write, another of ours
  * does, prefixing the speaker's name where several may speak.
  */
-import type { Channel, Part, Recipient, SendOptions, SendResult, ShownSpeaker } from '../../core/channel.js';
+import type {
+  Channel,
+  OutgoingFile,
+  Part,
+  Recipient,
+  SendOptions,
+  SendResult,
+  ShownSpeaker,
+} from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
@@ -23,13 +31,18 @@ export interface Senders {
 }
 
 /** Sends a request together with a file. */
-type SendWithFile = (bot: Bot, request: SendRequest, part: Part, options: SendOptions) => Promise<Sent>;
+export type SendWithFile = (
+  bot: Bot,
+  request: SendRequest,
+  file: OutgoingFile,
+  options: SendOptions,
+) => Promise<Sent>;
 
 export function createSending({ bots, linkPreviews, clock, log }: Senders, sendWithFile: SendWithFile) {
   function sendBy(bot: Bot, to: Recipient, part: Part, options: SendOptions): Promise<Sent> {
     const answered = options.replyTo === null ? null : numberFor(bot, to.address, options.replyTo);
     const request = sendRequest(to, withNameUnlessOwn(bot, part, options), linkPreviews, answered);
-    if (part.file !== undefined) return sendWithFile(bot, request, part, options);
+    if (part.file !== undefined) return sendWithFile(bot, request, part.file, options);
     return sendText(bot, request, options.signal);
   }
 

@@ -1,6 +1,6 @@
 /**
  * Updates in the library's types, and who sent them where. Servers and strangers may send anything: a field of
- * the wrong JSON type is absent, as is an object without its essential fields, or a field that types require.
+ * the wrong JSON type is left out, as is an object without its essential fields. Any other field may be missing.
  */
 import type { Chat, Message, Update, User, Voice } from 'grammy/types';
 import type { InboundMessage } from '../../core/message.js';

@@ -1,6 +1,6 @@
 /**
- * The terminal chat for a person: a prompt that keeps its input while replies and log lines appear above,
- * with history, colours if the terminal has them, and a spinner with the end of the text being written.
+ * The terminal chat through a pipe, or for a person: a prompt that keeps its input while replies and log lines appear
+ * above, with history, colours if the terminal has them, and a spinner with the end of the text being written.
  * Printed text cannot be taken back, so a reply is printed when it is final.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';

@@ -16,7 +16,7 @@ interface FindParts {
   /** Limits concurrent searches over all chats. */
   slots: Slots;
   /** The compiled `search-worker.js`, if it is not next to this module. */
-  worker?: URL | undefined;
+  worker?: URL;
   ms?: number;
 }
 
