@@ -1,4 +1,4 @@
-/** The command line: `coterie <command>`. Exit codes: 0 success, 1 failed while running, 2 wrong usage or configuration. */
+/** The command line: `coterie <command>`. Exit codes: 0 success, 1 failed while running, 2 wrong usage or setup. */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import type { AuditOptions } from './audit.js';

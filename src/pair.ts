@@ -83,7 +83,7 @@ export async function remove(configFile: string | undefined, given: string): Pro
   });
 }
 
-/** Links WhatsApp by a code typed on the phone instead of a QR code. The gateway must be stopped: it uses the same link. */
+/** Links WhatsApp by a code typed on the phone, not a QR code. The gateway must be stopped: it uses the same link. */
 export async function linkWhatsApp(configFile: string | undefined, phone: string): Promise<void> {
   const { config } = await commandConfig(configFile);
   const options = config.channels.whatsapp;

@@ -1,6 +1,6 @@
 /**
- * Fires jobs when they are due, with a single timer. Checks at least once a minute (once a second during runs), because the clock
- * may jump and other processes write to the store. Limits concurrent runs, so that messages are answered in between.
+ * Fires jobs when they are due, with a single timer. Checks at least once a minute (once a second during runs), because
+ * the clock may jump and other processes write to the store. Limits concurrent runs, so that messages are answered.
  */
 import { type Clock, OVER } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';

@@ -1,6 +1,6 @@
 /**
  * When a job is due: first, next, and after a failure. A local time skipped by daylight saving is due when the clocks
- * go forward; a doubled one, only the first time. Repeated slots (every 30 minutes) continue. Pure.
+ * go forward; a doubled one, only the first time. Repeated slots (every 30 minutes) go on as always. Pure.
  */
 import { Cron } from 'croner';
 import { cutAt } from '../core/cut.js';
@@ -10,7 +10,7 @@ import type { Job, JobChange, JobTiming, TimingWish } from '../core/jobs.js';
 export const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-/** The instant of a local time (`local`: as if UTC): the first of two, or a skipped one moved by the gap (02:30 becomes 03:30). */
+/** The instant of a local time (as if UTC): the first of two, or a skipped one moved by the gap (02:30 to 03:30). */
 export function instantOf(local: number, zone: string): number {
   const showing = clockOf(zone);
   const before = showing(local - DAY_MS) - (local - DAY_MS);
@@ -144,7 +144,7 @@ export function firstOf(
     const fault = cronFault(timing.value, timezone, now);
     if (fault !== null) return refused(fault);
     if (followUp && shortestGap(timing.value, timezone, now) < DAY_MS - 2 * 60 * MINUTE_MS) {
-      return refused('What nobody asked for comes at most once a day.');
+      return refused('A task that nobody asked for comes at most once a day.');
     }
     const at = nextOf(timing, rules, now);
     return at === null ? refused(`${quoted(timing.value)} never comes.`) : { ok: true, timing, at };

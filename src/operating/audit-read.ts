@@ -1,4 +1,4 @@
-/** Reads the audit log while others write to it: the newest entries, filtered, and the verification of the whole chain. */
+/** Reads the audit log while others write to it: finds the newest entries, and verifies the whole chain. */
 import {
   type AuditLine,
   CURRENT,

@@ -1,4 +1,4 @@
-/** Streaming encryption of files with a passphrase, in the format of age (age-encryption.org/v1), which `age -d` reads. */
+/** Encrypts files with a passphrase, streaming, in the format of age (age-encryption.org/v1), which `age -d` reads. */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { Readable, Writable } from 'node:stream';

@@ -1,6 +1,6 @@
 /**
- * The operator's log: pino to standard error (standard output belongs to the terminal chat), synchronous, so that nothing
- * is lost at exit. Each line is redacted and its control characters escaped: strangers write names, titles and errors.
+ * The operator's log: pino to standard error (standard output belongs to the terminal chat), synchronous, so that
+ * nothing is lost at exit. Lines are redacted and control characters escaped: strangers write names and errors.
  */
 import { createRequire } from 'node:module';
 import { destination as openDestination, pino, stdTimeFunctions } from 'pino';

@@ -244,7 +244,7 @@ export function refusal(file: string, why: string): Fault {
   return new Fault('configuration', `${file} cannot be restored: ${why}`);
 }
 
-/** `bytes`: the decrypted archive. `placeOf`: the target of a path. `folders`: those that the archive has entries for. */
+/** `bytes`: the decrypted archive. `placeOf`: the target of a path. `folders`: those with entries in the archive. */
 export async function unpack(
   archive: string,
   bytes: AsyncIterable<Uint8Array>,

@@ -1,4 +1,4 @@
-/** Repeats a turn's recorded requests, with the results its calls had then, and compares the answers. No call is carried out. */
+/** Repeats a turn's recorded requests with the results of then, and compares the answers. No call is carried out. */
 import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { ModelClient, ModelMessage, ModelRequest, Prices } from '../core/model.js';

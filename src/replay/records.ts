@@ -1,6 +1,6 @@
 /**
- * Records turns for `coterie replay`, outside the route: one compressed JSON file per run of a turn. If the disk is slow
- * or full, records are dropped; turns are not affected.
+ * Records turns for `coterie replay`, outside the route: one compressed JSON file per run of a turn. If the disk is
+ * slow or full, records are dropped; turns are not affected.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';

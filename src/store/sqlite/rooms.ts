@@ -285,8 +285,8 @@ function pendingIn(db: Statements, channels: string[], ask: { owner: string; now
 }
 
 /**
- * A process that has answered somebody was hardly ended by the turns it began with: its end counts against none of them. A
- * gateway that is killed again and again from outside would give up good messages otherwise.
+ * A process that has answered somebody was hardly ended by the turns it began with: its end counts against none of
+ * them. A gateway that is killed again and again from outside would give up good messages otherwise.
  */
 const MOST_FORGIVEN = 10;
 const ANSWERED_SINCE = 'select 1 from room where last_reply_at >= ? limit 1';

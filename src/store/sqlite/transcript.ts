@@ -1,6 +1,6 @@
 /**
- * The transcript of a room, and what a persona heard of it in order of hearing: windows (step 4 of the route) and spans (for
- * flushes and archives). Reads only what the persona's view still includes. Also adds a persona's messages.
+ * The transcript of a room, and what a persona heard of it in order of hearing: windows (step 4 of the route) and spans
+ * (for flushes and archives). Reads only what the persona's view still includes. Also adds a persona's messages.
  */
 import type { Greeting } from '../../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
