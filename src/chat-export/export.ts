@@ -31,7 +31,7 @@ export async function exportOf(parts: ExportParts, ask: ExportAsk) {
   const hasThreads = rooms.some(({ threadId }) => threadId !== null);
   const head = { chat, exportedAt: now, since, until, zone, messages, hasThreads };
 
-  /** Of some kilobytes. */
+  /** The text, in pieces of some kilobytes. */
   async function* pieces(): AsyncGenerator<string> {
     const format: Format = ask.format === 'json' ? jsonFormat() : markdownFormat(head);
     yield format.begin(head);
@@ -70,6 +70,6 @@ async function idsByRoom({ feed, signal }: ExportParts, ask: ExportAsk): Promise
     after = next;
     await nextPass();
   }
-  const isThread = ({ threadId }: RoomIds) => Number(threadId !== null);
-  return [...rooms.values()].sort((a, b) => isThread(a) - isThread(b));
+  const rank = ({ threadId }: RoomIds) => (threadId === null ? 0 : 1);
+  return [...rooms.values()].sort((a, b) => rank(a) - rank(b));
 }

@@ -120,7 +120,7 @@ async function writeArchive(
   pages: AsyncIterable<ArchivedMessage[]>,
   zone: Zone,
 ): Promise<void> {
-  const body = await onDisk(path, async () => {
+  const body = await orFault(path, async () => {
     await mkdir(dirname(path), { recursive: true });
     return openTemporary(path);
   });
@@ -128,10 +128,10 @@ async function writeArchive(
     let extent: Extent | null = null;
     for await (const page of pages) {
       extent = page.reduce(extended, extent);
-      await onDisk(path, () => body.file.appendFile(page.map((each) => messageText(each, zone)).join('')));
+      await orFault(path, () => body.file.appendFile(page.map((each) => messageText(each, zone)).join('')));
     }
     const start = headText(head, extent, zone);
-    await onDisk(path, async () => {
+    await orFault(path, async () => {
       await writeWhole(path, async (file) => {
         await file.writeFile(start);
         const said = body.file.createReadStream({ start: 0, autoClose: false });
@@ -151,7 +151,7 @@ function extended(extent: Extent | null, { sentAt }: ArchivedMessage): Extent {
   return { messages: messages + 1, from: Math.min(from, sentAt), until: Math.max(until, sentAt) };
 }
 
-async function onDisk<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
+async function orFault<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
@@ -211,7 +211,7 @@ export function createArchives(groupsDir: string, zone: Zone, exclusive: Exclusi
       await exclusive(archiveFolder(groupsDir, chatId), async () => {
         await removeLeftOvers(dirname(path), (name) => name === file);
         // Synchronous: no update of this process comes between its comparison and its rename.
-        await onDisk(path, async () => rmSync(path, { force: true }));
+        await orFault(path, async () => rmSync(path, { force: true }));
       });
     },
 

@@ -89,7 +89,7 @@ function noClipboard(id: string, kind: string): Fault {
   return new Fault('memory_unavailable', `${shown} is not the id of ${kind}, so it has no clipboard`);
 }
 
-/** With their bytes; the byte order mark is not of the first one. */
+/** As bytes, without the byte order mark. */
 function linesIn(bytes: Buffer | null): string[] {
   const whole = bytes?.toString('latin1') ?? '';
   return linesOf(whole.startsWith(BOM) ? whole.slice(BOM.length) : whole);

@@ -125,13 +125,9 @@ export function personaReader(groupsDir: string, log: Log, models: readonly stri
     const inLibrary = from ?? id;
     const found = isPersonaId(inLibrary) ? await read(onDisk(libraryFolder, `${inLibrary}.md`)) : null;
     const shared = found ?? NO_FILE;
-    const faults = [...own.faults, ...shared.faults];
-    if (from !== null && found === null)
-      faults.splice(
-        own.faults.length,
-        0,
-        `${fromHere(path)}: "from" names ${JSON.stringify(from)}, which is not in the library`,
-      );
+    const missing = `${fromHere(path)}: "from" names ${JSON.stringify(from)}, which is not in the library`;
+    const isMissing = from !== null && found === null;
+    const faults = [...own.faults, ...(isMissing ? [missing] : []), ...shared.faults];
     return {
       id,
       name: (own.name === id && from === null ? null : own.name) ?? shared.name ?? id,

@@ -15,7 +15,7 @@ import type { Workspace } from '../core/workspace.js';
 import { type Beginning, beginningOf, namesBelow } from './inside.js';
 
 export interface FolderOptions {
-  /** `data/workspace`, `data/agents` */
+  /** `data/workspace` or `data/agents` */
   folder: string;
   budgets: MemoryBudgets;
   exclusive: Exclusive;

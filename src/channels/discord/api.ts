@@ -156,7 +156,7 @@ function kindOf({ method, path, files = [], body }: ApiCall): string {
   return `say in ${id} ${needs.filter(Boolean).join(' ')}`;
 }
 
-/** A webhook's or an interaction's token: whoever has it can send through that. */
+/** A webhook's or an interaction's token, which permits sending through it. */
 function tokenIn(path: string): string {
   return /^\/(?:webhooks|interactions)\/\d+\/([^/]+)/.exec(path)?.[1] ?? '';
 }

@@ -124,8 +124,8 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
   const lanes = new Lanes();
   const edited = new LRUCache<string, true>({ max: MOST_NOTED });
   const store = (events: InboundEvent[]) => queue.add(events, null);
-  const missed = { ...parts, lanes, newest: () => host.newest(), eventOf, store };
-  const catchUp = new CatchUp(missed, signal);
+  const catchUpParts = { ...parts, lanes, newest: () => host.newest(), eventOf, store };
+  const catchUp = new CatchUp(catchUpParts, signal);
   const connection = createConnection(parts, take);
 
   function eventOf(kind: string, payload: unknown): InboundEvent | null {
@@ -201,7 +201,7 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
       const reason = describe(error);
       log.warn({ channel: 'discord', reason }, 'reading the Discord session failed; beginning a new one');
     });
-    const told = tellPrivateThreads(missed, host.state, signal);
+    const told = tellPrivateThreads(catchUpParts, host.state, signal);
     await connection.run(signal);
     await told;
     await queue.idle();

@@ -23,7 +23,7 @@ const PATIENCE_MS = 10_000;
 export interface OwnWebhook {
   id: string;
   /** Permits sending through the webhook. */
-  token?: string;
+  token: string;
 }
 
 interface ChannelWebhook {
@@ -109,7 +109,7 @@ export class Webhooks {
     this.ours.set(id, 'dead');
   }
 
-  isDead({ id }: OwnWebhook): boolean {
+  isDead({ id }: { id: string }): boolean {
     return this.ours.get(id) === 'dead';
   }
 
