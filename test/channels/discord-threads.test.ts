@@ -92,6 +92,19 @@ describe('begun while nobody listened', () => {
     expect(stage.fake.callsTo('GET', /messages$/)).toHaveLength(calls);
   });
 
+  test('a message without an id does not keep the others of its room from being fetched', async () => {
+    await heard('before');
+    await stage.channel.stop();
+    const { id } = say('missed');
+    const missed = { id, channel_id: CHANNEL, type: 0, author: ANNA, content: 'missed' };
+    const page = [null, { content: 'nobody’s' }, missed] as unknown as Record<string, unknown>;
+    stage.fake.fail({ method: 'GET', path: /messages$/ }, { status: 200, body: page });
+    const next = await afterALongTime(stage.stored);
+    await next.start();
+    await next.until(() => next.texts().includes('missed'));
+    expect(next.texts()).toEqual(['missed']);
+  });
+
   test('threads that come into view are caught up with', async () => {
     await heard('before');
     const hidden = '100000000000000620';
@@ -210,5 +223,16 @@ describe('a private thread', () => {
     await stage.listen();
     await stage.until(() => apart(stage).length > 0);
     expect(apart(stage)).toMatchObject([{ threadId: closed }]);
+  });
+
+  test('of a channel that we do not see either stays as it is stored, and is asked about again', async () => {
+    const refused = { status: 403, body: { code: 50001, message: 'Missing Access' } };
+    stage.fake.fail({ method: 'GET', path: /\/channels\/\d+$/ }, refused, { times: 9 });
+    stage.newest = async () => [stored('100000000000000698')];
+    await stage.listen();
+    await stage.until(() => stage.logged.some((line) => line.includes('thread failed; continuing without')));
+    await stage.channel.stop();
+    expect(apart(stage)).toEqual([]);
+    expect(asked(stage)).toBe(false);
   });
 });

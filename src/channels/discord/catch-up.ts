@@ -12,7 +12,7 @@ import type { Base } from './api.js';
 import { type Directory, persistently, placeOf } from './directory.js';
 import { CODE, failureOf } from './failure.js';
 import { roomOf } from './outbound.js';
-import { byAge, fieldsOf, isLater, isSnowflake, listOf, snowflakeAt } from './payload.js';
+import { byAge, fieldsOf, idOf, isLater, isSnowflake, listOf, snowflakeAt } from './payload.js';
 import type { GatewaySession } from './session.js';
 
 /** Queues of work on events: sequential within a room, parallel across rooms, paused while held. */
@@ -244,7 +244,7 @@ export class CatchUp {
     const asked = { limit: String(PAGE), ...query };
     const told = await this.parts.api.get<Discord.APIMessage[]>(path, signal, asked);
     if (!Array.isArray(told)) throw new Error('Discord answers with something else than messages');
-    return told.sort(byAge);
+    return told.filter((each) => idOf(each?.id) !== undefined).sort(byAge);
   }
 
   /** Resolves when nothing is under way any more. */
@@ -307,9 +307,10 @@ async function isPrivate(parts: CatchUpParts, channel: string, thread: string, s
     } catch (error) {
       const { code } = failureOf(error);
       if (code !== CODE.missingAccess && code !== CODE.unknownChannel) throw error;
-      found = code === CODE.missingAccess;
+      const isBarred = code === CODE.missingAccess;
       // Access to a channel includes its threads, except private ones.
-      if (found) await api.get(`/channels/${channel}`, signal);
+      if (isBarred) await api.get(`/channels/${channel}`, signal);
+      found = isBarred;
     }
   });
   return found as boolean | null;
