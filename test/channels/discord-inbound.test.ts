@@ -415,6 +415,18 @@ describe('what is not words', () => {
     const forward = { message_reference: { type: 1, message_id: '1' }, message_snapshots: [snapshot] };
     expect(said('', forward)).toMatchObject({ text: 'news' });
   });
+  test('components of any depth cost little', () => {
+    const text = { type: 10, content: 'x'.repeat(2_000) };
+    const deep = Array.from({ length: 50_000 }).reduce<object[]>(
+      (components) => [text, { type: 17, components }],
+      [],
+    );
+    const begun = performance.now();
+    expect(said('', { flags: 1 << 15, components: [{ type: 10, content: 'seen' }, ...deep] })).toMatchObject({
+      text: expect.stringMatching(/^seen\nx/),
+    });
+    expect(performance.now() - begun).toBeLessThan(500);
+  });
   test('a preview below a link is not what somebody said', () => {
     const preview = { type: 'link', title: 'Example', description: 'A page' };
     expect(said('https://example.org', { embeds: [preview] })).toMatchObject({ text: 'https://example.org' });
@@ -520,6 +532,12 @@ describe('a native command', () => {
   });
 });
 
+test('the last message of a channel is unknown if it has no id', () => {
+  const directory = world();
+  directory.note('THREAD_UPDATE', { id: THREAD, type: 11, guild_id: GUILD, last_message_id: 'x' });
+  expect(directory.channel(THREAD)?.last_message_id).toBeUndefined();
+});
+
 test('a guild that was left is forgotten, and one with an outage is not', () => {
   const directory = world();
   directory.note('GUILD_DELETE', { id: GUILD, unavailable: true });
@@ -534,6 +552,58 @@ test('a guild that was left is forgotten, and one with an outage is not', () => 
   directory.note('READY', { user: ME, guilds: [] });
   expect(directory.place(CHANNEL)).toBeNull();
 });
+
+test('a message is heard without a field of another type than Discord documents', () => {
+  const unreadable = (error: unknown) => {
+    throw error;
+  };
+  const file = { id: '9', url: 'https://cdn/9', filename: 'a.bin', size: 5, content_type: 'image/png' };
+  const inner = {
+    author: ANNA,
+    attachments: [file],
+    embeds: [{ type: 'rich', title: 'Title', description: 'words' }],
+    sticker_items: [{ name: 'Wave' }],
+    poll: { question: { text: 'Tea?' }, answers: [{ poll_media: { text: 'Yes' } }] },
+    components: [{ type: 10, content: 'built' }],
+    mentions: [{ ...ANNA, member: { nick: 'Annie' } }],
+  };
+  const whole = {
+    ...message({ flags: 1 << 15, ...inner, webhook_id: null, member: { nick: 'Annie', roles: [] } }),
+    message_reference: { type: 0, message_id: '8', channel_id: CHANNEL },
+    referenced_message: { id: '8', ...inner },
+    message_snapshots: [{ message: inner }],
+  };
+  const needed = ['id', 'channel_id', 'author', 'author.id', 'type'];
+  for (const type of [0, 1]) {
+    const base = {
+      ...whole,
+      type: type === 0 ? 19 : 0,
+      message_reference: { ...whole.message_reference, type },
+    };
+    for (const path of pathsIn(base).filter((each) => !needed.includes(each.join('.')))) {
+      for (const odd of [7, 'x', [], {}, [null], { toString: 7 }]) {
+        const event = inbound('MESSAGE_CREATE', withAt(base, path, odd), known({ unreadable }));
+        expect(event, `${path.join('.')}: ${JSON.stringify(odd)}`).toMatchObject({ kind: 'message' });
+        const files = (event as { attachments?: { bytes: unknown }[] }).attachments ?? [];
+        for (const { bytes } of files) expect([null, 5, 7]).toContain(bytes);
+      }
+    }
+  }
+});
+
+/** The paths to all fields of a value. */
+function pathsIn(value: object): string[][] {
+  return Object.entries(value).flatMap(([key, inner]) => [
+    [key],
+    ...(typeof inner === 'object' && inner !== null ? pathsIn(inner) : []).map((path) => [key, ...path]),
+  ]);
+}
+
+function withAt(value: object, [key = '', ...deeper]: string[], odd: unknown): object {
+  const copy = (Array.isArray(value) ? [...value] : { ...value }) as Record<string, unknown>;
+  copy[key] = deeper.length === 0 ? odd : withAt(copy[key] as object, deeper, odd);
+  return copy;
+}
 
 test('whatever stands in a field, nothing is thrown, and a name is never more than one line of code', () => {
   const fields = [

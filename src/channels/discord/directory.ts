@@ -5,6 +5,7 @@
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
 import type { Address } from '../../core/message.js';
+import { text as textOf } from '../kit/incoming.js';
 import { createLookupCache, isAdministrator as isYes } from '../kit/lookup-cache.js';
 import { backoffMs } from '../kit/supervise.js';
 import type { Base, DiscordApi } from './api.js';
@@ -52,8 +53,8 @@ export function createIdentity({ api }: Base) {
 
 /** The nickname in the guild, else the display name, else the account's name. */
 export function nameOf(user: Told<Discord.APIUser> | null | undefined, nick?: string | null): string {
-  const name = nick || user?.global_name || user?.username || user?.id;
-  return typeof name === 'string' ? name : '';
+  const names = [nick, user?.global_name, user?.username, user?.id].map(textOf);
+  return names.find(Boolean) ?? '';
 }
 
 export interface ChannelPlace {
@@ -110,7 +111,8 @@ export class Directory {
     const told = fieldsOf<Discord.APIThreadChannel>(payload);
     const id = idOf(told.id);
     if (id === undefined) return null;
-    const { type, name, guild_id = inGuild, parent_id, last_message_id } = told;
+    const { type, guild_id = inGuild, parent_id } = told;
+    const [name, last_message_id] = [textOf(told.name), idOf(told.last_message_id)];
     const channel = { id, type, name, guild_id, parent_id, last_message_id } as KnownChannel;
     this.#channels.set(id, channel);
     return channel;
@@ -123,7 +125,7 @@ export class Directory {
     this.#awaited.delete(id);
     const known = this.#guilds.get(id);
     this.#guilds.set(id, {
-      name: told.name ?? id,
+      name: textOf(told.name) ?? id,
       ownerId: told.owner_id ?? null,
       premiumTier: told.premium_tier ?? 0,
       roles: new Map(listOf(told.roles).map((role) => [role.id ?? '', role])),
@@ -195,10 +197,10 @@ export class Directory {
   }
 
   #noteGuildGone(payload: unknown): void {
-    const { id = '', unavailable } = fieldsOf<Discord.APIUnavailableGuild>(payload);
+    const { id, unavailable } = fieldsOf<Discord.APIUnavailableGuild>(payload);
     // Unavailable: Discord has an outage, and we are still in the guild.
     if (id && unavailable !== true) this.#forgetGuild(id);
-    this.#awaited.delete(id ?? '');
+    if (id) this.#awaited.delete(id);
   }
 
   #noteThreads(payload: unknown): void {

@@ -32,14 +32,14 @@ export function attachmentOf(
   isVoice: boolean,
 ): Attachment | null {
   if (!id || !url) return null;
-  const mimeType = content_type?.split(';')[0]?.trim().toLowerCase() || null;
+  const mimeType = textOf(content_type)?.split(';')[0]?.trim().toLowerCase() || null;
   const source: Source = { channel, message, attachment: id, url };
   return {
     kind: kindOf(mimeType, isVoice),
     source: JSON.stringify(source),
     name: textOf(filename) ?? null,
     mimeType,
-    bytes: size ?? null,
+    bytes: Number.isSafeInteger(size) ? (size ?? null) : null,
     seconds: typeof duration_secs === 'number' ? Math.round(duration_secs) : null,
   };
 }

@@ -46,7 +46,7 @@ export interface Known extends OurSenders {
   directory: Directory;
   /** Whether messages of other bots and webhooks are accepted. */
   bots: boolean;
-  /** Logs a field of another type than Discord documents; the event is skipped. */
+  /** Logs an event that cannot be read, and is skipped. */
   unreadable(error: unknown): void;
 }
 
@@ -90,7 +90,7 @@ function heard(message: Message, known: Known) {
   const { author, type = 0 } = message;
   const [id, channelId, authorId] = [idOf(message.id), idOf(message.channel_id), idOf(author?.id)];
   if (id === undefined || channelId === undefined || authorId === undefined) return null;
-  const isProgram = author?.bot === true || !!message.webhook_id;
+  const isProgram = author?.bot === true || idOf(message.webhook_id) !== undefined;
   const isHeard = SAID.has(type) ? known.bots || !isProgram : known.bots && ANSWERED.has(type);
   if (!isHeard || isOurs(message, known)) return null;
   const place = placeIn(known, channelId, message.guild_id);
@@ -239,7 +239,7 @@ function titleOf(
 }
 
 function millis(timestamp: string | null | undefined): number | null {
-  const ms = Date.parse(timestamp ?? '');
+  const ms = Date.parse(textOf(timestamp) ?? '');
   return Number.isNaN(ms) ? null : ms;
 }
 
@@ -341,7 +341,7 @@ function postTitle({ id }: Message, { directory, place }: MessageSetting): strin
 }
 
 function forwardedIn(message: Message): Message[] {
-  return isForward(message) ? listOf(message.message_snapshots).flatMap((each) => each.message ?? []) : [];
+  return isForward(message) ? listOf(message.message_snapshots).map((each) => fieldsOf(each.message)) : [];
 }
 
 function shown(content: Message, around: MessageSetting): string[] {
@@ -363,25 +363,29 @@ function shown(content: Message, around: MessageSetting): string[] {
   ].filter((part) => part !== '');
 }
 
-function label(kind: string, name: string | null | undefined): string {
-  return bracketed(name ? `${kind} ${name}` : kind);
+function label(kind: string, name: unknown): string {
+  return bracketed(`${kind} ${textOf(name) ?? ''}`);
 }
 
 function pollText({ question, answers }: Told<Discord.APIPoll>): string {
-  const choices = listOf(answers).flatMap(({ poll_media }) => poll_media?.text || []);
-  const asked = `poll ${question?.text ?? ''}`.trim();
+  const choices = listOf(answers).flatMap(({ poll_media }) => textOf(poll_media?.text) || []);
+  const asked = `poll ${textOf(question?.text) ?? ''}`.trim();
   return bracketed(choices.length === 0 ? asked : `${asked}: ${choices.join(' / ')}`);
 }
 
+/** Discord nests components three deep. */
+const DEEPEST = 10;
+
 /** The text of a message made of components, which has no text of its own. */
-function componentsText(components: unknown): string {
+function componentsText(components: unknown, depth = 0): string {
+  if (depth > DEEPEST) return '';
   return listOf(components as (Discord.APITextDisplayComponent & Discord.APIContainerComponent)[])
     .map(({ type, content, components: inner }) => {
       const kind: unknown = type;
       if (kind === Discord.ComponentType.TextDisplay) return textOf(content) ?? '';
       if (kind === Discord.ComponentType.MediaGallery) return '[pictures]';
       if (kind === Discord.ComponentType.File) return '[file]';
-      return componentsText(inner);
+      return componentsText(inner, depth + 1);
     })
     .filter((words) => words !== '')
     .join('\n');
@@ -391,10 +395,11 @@ type Mentioned = Discord.APIUser & { member?: { nick?: string } };
 
 /** Looks up names by id; undefined keeps the markup. */
 function namesIn({ mentions }: Message, { me, directory, place }: MessageSetting) {
+  const users = new Map(listOf<Mentioned>(mentions).map((each) => [each.id, each]));
   return {
     user(id: string): string | undefined {
       if (id === me.id) return me.name;
-      const user = listOf<Mentioned>(mentions).find((each) => each.id === id);
+      const user = users.get(id);
       return user && nameOf(user, user.member?.nick);
     },
     role: (id: string) => directory.role(place.guildId, id)?.name ?? undefined,
