@@ -52,7 +52,6 @@ function createMeter(
       }
       if (event.kind === 'failed' && isAsked && (signal.aborted || hasWorked(event.fault, written)))
         add(estimated(request, written), event.prices);
-      // Warnings of model clients are for the owners.
       if (event.kind === 'done' || event.kind === 'failed')
         for (const notice of event.notices ?? []) await deliver.tellOwners(notice);
       yield event;
@@ -76,7 +75,11 @@ function createMeter(
   }
 
   return {
-    model: { ...model, stream },
+    model: {
+      stream,
+      contextTokens: (name) => model.contextTokens(name),
+      check: (asked) => model.check(asked),
+    },
     due: () => account.due,
     spent,
     paid,

@@ -216,7 +216,7 @@ export interface Windows {
   makeRoom(subject: Subject, turnId: string, refused: number | null): Promise<void>;
   /** Aborts work that nobody waits for, because a server may handle one request at a time. */
   giveWay(): void;
-  /** The server's count of a request far above our estimate, if credible; otherwise our estimate. */
+  /** The server's count of a request if credible; otherwise our estimate. */
   credible(room: RoomId, personaId: PersonaId, measured: Measured): Measured;
   /** Starts a compaction after a turn whose window fills up. Returns at once. */
   consider(subject: Subject, measured: Measured | null): void;

@@ -133,6 +133,25 @@ describe('a window that fills up', () => {
     expect(archived).toBe(0);
   });
 
+  it('is judged by the server’s count again once that came near our estimate', async () => {
+    on = await workbench({ memoryTools: true, contextTokens: 11_000, settings: { maxOutputTokens: 1_000 } });
+    let counted = 1_000_000;
+    script({ turn: () => ({ text: 'yes', usage: { inputTokens: counted, outputTokens: 1 } }) });
+    const flushesAfter = async (from: number, to: number) => {
+      for (let n = from; n <= to; n++) {
+        await converse(n, n);
+        await on.conversation.resting();
+      }
+      return on.asked.filter(isFlush).length;
+    };
+    const before = await flushesAfter(1, 10);
+    expect(await flushesAfter(11, 14)).toBe(before);
+    counted = 3_000;
+    await flushesAfter(15, 15);
+    counted = 1_000_000;
+    expect(await flushesAfter(16, 18)).toBeGreaterThan(before);
+  });
+
   it('is shown whole where the server counts less than we estimate, until it is full by its count', async () => {
     on = await workbench({ memoryTools: true, contextTokens: 9_000, settings: { maxOutputTokens: 1_000 } });
     const estimate = (request: ModelRequest) => Math.ceil(wordsOf(request).length / 4);

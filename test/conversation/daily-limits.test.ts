@@ -334,6 +334,25 @@ it('plain requests do not look at the store for limits that nobody set', async (
   expect(looks).toBe(0);
 });
 
+it('a window is compacted also where the model’s client is an object of a class', async () => {
+  class Client implements ModelClient {
+    async *stream() {
+      yield { kind: 'done', text: 'fine', calls: [], usage: null, model: 'm', truncated: false } as const;
+    }
+    contextTokens() {
+      return 100_000;
+    }
+    async check() {
+      return { identity: 'test', warnings: [] };
+    }
+  }
+  const settings = { compactAfterMessages: 6, keepRecentMessages: 2 };
+  const { on } = await bench({}, { model: new Client(), memoryTools: true, settings });
+  for (const text of ['one', 'two', 'three', 'four']) expect(await say(on, text)).toEqual(['fine']);
+  await on.conversation.resting();
+  expect((await on.store.whereabouts(null, null)).flushed).toBeGreaterThan(0);
+});
+
 it('what a model sends before it breaks off is counted', async () => {
   const model: ModelClient = {
     async *stream(_request, signal) {

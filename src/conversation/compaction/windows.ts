@@ -23,6 +23,8 @@ type Urgency = 'awaited' | 'background' | 'yielding';
 
 /** How long a turn waits for flush and compaction together; after that, leaving messages are archived instead. */
 const DEADLINE_MS = 60_000;
+/** A server's count this many times above our estimate is credible only if it falls when the window is compacted. */
+const MOST_CREDIBLE = 4;
 
 export class WindowQueue implements Windows {
   private readonly services: CompactionServices;
@@ -107,13 +109,14 @@ export class WindowQueue implements Windows {
     void endAll(idle);
   }
 
-  /** A count that did not fall after a compaction is not credible. */
+  /** Distrust begins with a high count right after a compaction, and ends with the next count near our estimate. */
   credible(room: RoomId, personaId: PersonaId, measured: Measured): Measured {
     const { counted, estimated } = measured;
     const key = viewKey({ room, personaId });
     const before = this.countedBefore.get(key);
     this.countedBefore.delete(key);
-    if (before !== undefined && counted >= before * 0.9) {
+    if (counted <= MOST_CREDIBLE * estimated) this.distrusted.delete(key);
+    else if (before !== undefined && counted >= before * 0.9) {
       this.distrusted.add(key);
       const about = { room, persona: personaId, ...measured };
       this.services.log.warn(about, 'token count of the model server not credible; using our own estimate');

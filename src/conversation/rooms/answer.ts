@@ -15,7 +15,7 @@ import { recipientIn, replyOf } from '../deliver/reply.js';
 import { greet } from '../greeting.js';
 import type { LiveReply, MeteredModel } from '../services.js';
 import { callsToRun, isTainted, type StepExtras, stepMessages } from '../turn/steps.js';
-import { MOST_CREDIBLE, pressureOf, requestTokens, tokensOf } from '../turn/tokens.js';
+import { pressureOf, requestTokens, tokensOf } from '../turn/tokens.js';
 import { runTurn, type TurnOutcome } from '../turn/turn.js';
 import { fail, tellPersonaFaults } from './failure.js';
 import { withFiles } from './files.js';
@@ -251,9 +251,7 @@ function measuredOf(
   // The count of a request that the server cut says nothing about its size.
   if (!last || last.inputTokens <= 0 || cut) return null;
   const estimated = asked + (steps.length > 0 ? tokensOf(stepMessages(steps)) : 0);
-  const measured = { counted: last.inputTokens, estimated };
-  if (measured.counted <= MOST_CREDIBLE * estimated) return measured;
-  return windows.credible(room, personaId, measured);
+  return windows.credible(room, personaId, { counted: last.inputTokens, estimated });
 }
 
 /** Stores a step and, if its call needs approval, the question to people. False if the claim is lost. */

@@ -76,9 +76,6 @@ const BEGIN_AT = 0.75;
  */
 const LEAST_CREDIBLE = 0.25;
 
-/** A count this many times above our estimate is only credible if it falls when the window is compacted. */
-export const MOST_CREDIBLE = 4;
-
 /** Real tokens per estimated token. */
 export function tokensPerEstimated(measured: Measured | null): number {
   if (!measured || measured.estimated <= 0) return 1;
