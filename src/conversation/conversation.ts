@@ -67,8 +67,8 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
   }
 
   const receive: Receive = async (batch) => {
-    const { rooms, commands: given, albums, rejected, choices } = await intake.receive(batch);
-    if (given.length > 0) commands.run(given);
+    const { rooms, commands: accepted, albums, rejected, choices } = await intake.receive(batch);
+    if (accepted.length > 0) commands.run(accepted);
     for (const room of rooms) scheduler.wake(room, albums.includes(room) ? 'album' : 'fresh');
     await store.durable();
     const settled = () => idle(batch.channel);

@@ -5,7 +5,7 @@ import { cutAt } from '../core/cut.js';
 import { DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import { type Persona, personaName } from '../core/persona.js';
 
-type Members = Pick<ChatRecord, 'activePersona' | 'invited' | 'away'>;
+type Members = Pick<ChatRecord, 'activePersona' | 'invited'>;
 
 /** The active persona comes first. If its file was removed, `default` takes its place. */
 export function presentIn(chat: Members, personas: readonly { id: PersonaId }[]): PersonaId[] {

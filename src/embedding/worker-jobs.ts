@@ -284,10 +284,10 @@ export class WorkerJobs {
   }
 
   private doneWith({ text, taskId, replyTo }: WantedVectors, outcome: Outcome): Done {
-    const { replier } = this.options;
-    const refused = 'refused' in outcome ? `The embedding server refused this text: ${outcome.refused}` : '';
-    const body = writeReply(taskId, 'vector' in outcome ? outcome : { error: refused }, replier);
-    return { text, outcome: 'vector' in outcome ? 'done' : 'refused', reply: { to: replyTo, body } };
+    const isDone = 'vector' in outcome;
+    const said = isDone ? outcome : { error: `The embedding server refused this text: ${outcome.refused}` };
+    const body = writeReply(taskId, said, this.options.replier);
+    return { text, outcome: isDone ? 'done' : 'refused', reply: { to: replyTo, body } };
   }
 
   private async answer(done: Done[]): Promise<void> {

@@ -105,9 +105,9 @@ const MOST_NAMED = 40;
 const UNDO =
   '`coterie doctor` forgets this at once, also while the gateway runs; model.context_tokens says how much the model has.';
 
-/** Tools that are refused or left out, and a smaller window than expected. `place`: the server and model. `set`: the configured window in tokens. */
+/** Tools that are refused or left out, and a smaller window than expected. `set`: the configured window in tokens. */
 export function noticesFor(
-  place: string,
+  serverAndModel: string,
   title: string,
   { set, learnt, mostTools, refused }: Omit<Ways, 'told'> & { set: number | null },
   { tools }: ModelRequest,
@@ -115,18 +115,18 @@ export function noticesFor(
   const notices: Notice[] = [];
   if (learnt !== null) {
     const text = `${title} ${windowNotice(learnt.how, learnt.tokens, set)} ${UNDO}`;
-    notices.push({ key: `window-${learnt.how} ${place}`, text });
+    notices.push({ key: `window-${learnt.how} ${serverAndModel}`, text });
   }
   if (mostTools !== null && mostTools < tools.length) {
     const leftOut = tools.slice(mostTools).map(({ name }) => `\`${name}\``);
     const more = leftOut.length > MOST_NAMED ? ` and ${leftOut.length - MOST_NAMED} more` : '';
     const names = `${leftOut.slice(0, MOST_NAMED).join(', ')}${more}`;
     const text = `${title} takes only ${mostTools} tools in one request, so these are left out: ${names}. List under mcp.servers.NAME.tools those that are needed, or set tools.max_offered.`;
-    notices.push({ key: `fewer tools: ${place}`, text });
+    notices.push({ key: `fewer tools: ${serverAndModel}`, text });
   }
   if (tools.length > 0 && refused.includes('tools')) {
     const text = `${title} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name). It is tried again once an hour, and at once after \`coterie doctor\`.`;
-    notices.push({ key: `no tools: ${place}`, text });
+    notices.push({ key: `no tools: ${serverAndModel}`, text });
   }
   return notices;
 }

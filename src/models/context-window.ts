@@ -18,7 +18,7 @@ const ASK_AGAIN_MS = 60 * 60_000;
 const QUICK_TRIES = 3;
 /** Shorter requests, in estimated tokens, fail for other reasons. */
 const LONG = 1_500;
-/** An empty answer counts as overflow only if the request is longer than any answered one by this factor; two empty ones. */
+/** One empty answer, or two, count as overflow only if the request is longer than this multiple of the longest one answered. */
 const LONGER = { once: 1.1, twice: 0.9 };
 /** A server that cuts keeps at least this share of its window. */
 const KEPT_OF_WINDOW = 0.5;

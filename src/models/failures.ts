@@ -21,7 +21,7 @@ export interface ServerErrorDetails {
   shouldRetry?: boolean | undefined;
 }
 
-/** Used only inside this folder; `openai.ts` turns it into a Fault. */
+/** Used only inside this folder; `retries.ts` turns it into a Fault. */
 export class ServerError extends Error {
   override readonly name = 'ServerError';
 

@@ -52,7 +52,6 @@ function piecesOf(text: string): string[] {
 
 const done = { kind: 'done', usage: null, model: NAME, truncated: false } as const;
 
-/** Pure: the same request always leads to the same step. */
 function nextStep(request: ModelRequest): Step {
   const summary = summaryFor(request.messages.at(-1)?.content ?? '');
   if (summary !== null) return { reply: summary };

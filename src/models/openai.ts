@@ -94,13 +94,8 @@ class OpenAiServer {
     const { learnt, set } = this.window.known(model);
     const { mostTools, refused } = this.options.ways.of(this.place, model);
     if (learnt !== null || mostTools !== null || refused.includes('tools')) {
-      const title = this.titleOf(model);
-      const notices = noticesFor(
-        `${this.place} ${model}`,
-        title,
-        { set, learnt, mostTools, refused },
-        request,
-      );
+      const known = { set, learnt, mostTools, refused };
+      const notices = noticesFor(`${this.place} ${model}`, this.titleOf(model), known, request);
       if (notices.length > 0) last.notices = notices;
     }
     yield last;

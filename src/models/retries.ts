@@ -33,7 +33,7 @@ const WARNINGS: Partial<Record<Quirk, string>> = {
 };
 
 /** A request that failed. */
-interface Asked {
+interface Failed {
   request: ModelRequest;
   model: string;
   /** This request alone has a higher output limit. */
@@ -106,31 +106,31 @@ export class Retries {
   }
 
   /** Resolves with the wait before the same request, in ms; 0: ask at once, without what was refused. Throws Fault if there is no point. */
-  async afterFailure(error: ServerErrorDetails, asked: Asked): Promise<number> {
-    const { request, model, attempts } = asked;
+  async afterFailure(error: ServerErrorDetails, failed: Failed): Promise<number> {
+    const { request, model, attempts } = failed;
     const { maxAttempts = 3, log, random = Math.random } = this.options;
     const details = { ...error, words: this.redact(error.words) };
     const size = this.sizeOf(request);
     const { code, retry } = classify(details, size.estimated);
-    if (details.kind === 'answered' && (await this.learns(details, code, asked))) return 0;
+    if (details.kind === 'answered' && (await this.learns(details, code, failed))) return 0;
     const most = retry === 'once' ? Math.min(2, maxAttempts) : maxAttempts;
     if (retry && attempts < most) {
       const waitMs = retryDelay(attempts, details, random);
       log.warn({ server: this.place, model, words: details.words, waitMs }, 'model request failed; retrying');
       return waitMs;
     }
-    if (saysTooLong(details) && code === 'context_too_long' && !asked.isRaised) {
+    if (saysTooLong(details) && code === 'context_too_long' && !failed.isRaised) {
       await this.window.refused(model, windowSaid(details), size);
     }
     // Refused even without these fields, so they were not the reason: forget them.
-    if (code === 'model_refused') await this.keepRefused(model, (quirk) => asked.known.includes(quirk));
+    if (code === 'model_refused') await this.keepRefused(model, (quirk) => failed.known.includes(quirk));
     throw failedRequest(code, serverTitle(this.place, model), details, attempts);
   }
 
   /** Whether a part of the request was refused. */
-  private async learns(details: ServerErrorDetails, code: FaultCode, asked: Asked): Promise<boolean> {
+  private async learns(details: ServerErrorDetails, code: FaultCode, failed: Failed): Promise<boolean> {
     const { log, ways, images = 'auto' } = this.options;
-    const { model, sent, refused } = asked;
+    const { model, sent, refused } = failed;
     const fields = { server: this.place, model, words: details.words };
     const mostTools = toolLimitIn(sent, details);
     if (mostTools !== null) {
@@ -143,7 +143,7 @@ export class Retries {
     // A field refused although it was omitted is not the reason.
     const isNew = quirk !== null && !refused.has(quirk) && code !== 'context_too_long';
     // A limit raised for this request alone may exceed what the model can write.
-    if (isNew && !(asked.isRaised && LIMITS.includes(quirk))) {
+    if (isNew && !(failed.isRaised && LIMITS.includes(quirk))) {
       const warning = WARNINGS[quirk] ?? 'model server refused a field; leaving it out';
       log.warn({ ...fields, refused: quirk }, warning);
       await this.refuses(model, quirk);
@@ -153,7 +153,7 @@ export class Retries {
     if (pictures === null) return false;
     log.warn({ ...fields, pictures }, 'model refused pictures; asking without');
     if (pictures === 'none taken' && images === 'auto') await this.refuses(model, 'images');
-    asked.withheld.add('images');
+    failed.withheld.add('images');
     return true;
   }
 
@@ -164,8 +164,8 @@ export class Retries {
 }
 
 /**
- * Asks the servers in order. A persona's own model applies only to the first server; fallbacks have their own. If all fail, the fault holds all messages and the
- * first code, or `context_too_long` if any server gave it, because a shorter request may succeed.
+ * Asks the servers in order. A persona's own model applies only to the first server; fallbacks have their own. If all fail, the
+ * fault holds all messages and the first code, or `context_too_long` if any gave it, because a shorter request may succeed.
  */
 export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log: Log): ModelClient {
   if (fallbacks.length === 0) return first;

@@ -168,9 +168,8 @@ export function createTicks(text: string): (at: number) => Ticks {
 }
 
 /**
- * Step 5, inside the model client: calls written as Python, by Llama 3.2 and 4 (`[name(key="…")]`), Gemma and Gemini
- * (`name(key="…")`, also in `print(…)`) and OLMo (one per line). Reads only names, and literals as keyword arguments. Pure; linear
- * time.
+ * Calls written as Python, by Llama 3.2 and 4 (`[name(key="…")]`), Gemma and Gemini (`name(key="…")`, also in `print(…)`) and OLMo
+ * (one per line). Only names, and literals as keyword arguments, are read. Linear time.
  */
 const MOST_LEVELS = 50;
 const NAME = /\s*([A-Za-z_][\w.-]{0,199})\s*\(/uy;

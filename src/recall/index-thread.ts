@@ -147,7 +147,7 @@ export function createIndexThread(
     started.unref();
     started.on('message', (answer: IndexAnswer) => {
       if (answer.kind === 'anew') {
-        log.warn({ file: file, reason: answer.reason }, 'the search index is being rebuilt');
+        log.warn({ file, reason: answer.reason }, 'the search index is being rebuilt');
         anew();
         return;
       }

@@ -1,4 +1,4 @@
-/** Ranks a scope's chunks: by words (BM25), and as conversations work: answers follow questions, sessions have one subject. Pure. */
+/** Ranks a scope's chunks by words (BM25) and meaning, and as conversations work: answers follow questions, sessions have one subject. Pure. */
 import type { ScopeTable, TimeSpan } from './scope-table.js';
 
 /** Maximum distance of a neighbour on each side, in messages. */
@@ -199,17 +199,16 @@ const AGREEING = 5;
 /** The chunk most outstanding in meaning is as relevant as one matching this share of the words. */
 const MEANING_SHARE = 1.3;
 
-/** Adds scores, because merging ranked lists would overrate a weak one. Returns how far model and words agree; null if unknown. */
+/** Adds scores, because merging ranked lists would overrate a weak one. */
 function addMeaning(
   table: ScopeTable,
   found: Scored[],
   question: SearchQuestion,
   { similar, trust }: Meaning,
-): number | null {
+): void {
   const standard = standardised(similar);
-  if (standard === null) return null;
-  const agreement = agreementOf(standard, found);
-  const believed = trust(agreement);
+  if (standard === null) return;
+  const believed = trust(agreementOf(standard, found));
   // The maximum expected by chance among so many chunks.
   const expected = Math.sqrt(2 * Math.log(table.size));
   const best = found.reduce((most, { score }) => Math.max(most, score), 0) || 1;
@@ -240,7 +239,6 @@ function addMeaning(
       );
     }
   }
-  return agreement;
 }
 
 /** In standard deviations from the scope's mean; NaN without a vector. null if all are alike. */
@@ -259,7 +257,7 @@ function standardised(values: Float32Array): Float32Array | null {
   return spread > 1e-6 ? values.map((value) => (value - mean) / spread) : null;
 }
 
-/** How far the best hits by words also stand out in meaning. */
+/** How far the best hits by words also stand out in meaning; null if unknown. */
 function agreementOf(standard: Float32Array, found: Scored[]): number | null {
   const best = [...found].sort((a, b) => b.score - a.score || b.index - a.index).slice(0, AGREEING);
   const values = best

@@ -65,11 +65,9 @@ describe('alone', () => {
     expect({ ...(channel.channel.facesAlone ? { facesAlone: true } : {}) }).toEqual(seen);
     await channel.close();
     const luna = { id: 'luna', name: 'Luna', avatar: null } as never;
-    const shown = appearanceIn(seen, { activePersona: 'luna', invited: [], away: [] }, [luna], 'luna');
+    const shown = appearanceIn(seen, { activePersona: 'luna', invited: [] }, [luna], 'luna');
     expect(shown).toEqual(alone ? { personaId: 'luna', name: 'Luna', avatar: null, alone } : undefined);
-    expect(appearanceIn(seen, { activePersona: 'default', invited: [], away: [] }, [luna], 'default')).toBe(
-      undefined,
-    );
+    expect(appearanceIn(seen, { activePersona: 'default', invited: [] }, [luna], 'default')).toBe(undefined);
   });
 });
 

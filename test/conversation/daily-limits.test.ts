@@ -2,7 +2,7 @@
 import { afterEach, expect, it } from 'vitest';
 import type { DailyLimitSettings } from '../../src/conversation/services.js';
 import type { InboundMessage } from '../../src/core/message.js';
-import type { ModelClient, ModelRequest } from '../../src/core/model.js';
+import type { ModelClient, ModelEvent, ModelRequest } from '../../src/core/model.js';
 import type { AnyTool } from '../../src/core/tool.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { SETTINGS, type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
@@ -336,8 +336,8 @@ it('plain requests do not look at the store for limits that nobody set', async (
 
 it('a window is compacted also where the model’s client is an object of a class', async () => {
   class Client implements ModelClient {
-    async *stream() {
-      yield { kind: 'done', text: 'fine', calls: [], usage: null, model: 'm', truncated: false } as const;
+    async *stream(): AsyncGenerator<ModelEvent> {
+      yield { kind: 'done', text: 'fine', calls: [], usage: null, model: 'm', truncated: false };
     }
     contextTokens() {
       return 100_000;

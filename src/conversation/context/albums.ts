@@ -2,15 +2,15 @@
  * Items of an album and parts of a paste, stored separately and shown as the one message that people see. Only messages
  * heard together are grouped: a late item changes nothing that was shown before. Pure.
  */
-
 import type { Position } from '../../core/position.js';
 import { mostInPart, type StoredMessage } from '../../core/transcript.js';
 
-/** A message as it is shown, and as stored. The position is known for messages that the persona has heard. */
+/** `message`: as it is shown. `items`: as stored. */
 export interface ShownMessage<M> {
   message: M;
   items: M[];
 }
+/** The position is known for messages that the persona has heard. */
 type Placed = StoredMessage & { position?: Position };
 
 /** Number of preceding messages searched for the earlier parts of a paste. */

@@ -1,5 +1,4 @@
 /** Step 4 of the route: builds a turn's request from knowledge, summary, window, and the messages to answer. */
-
 import { type Authorisation, isOwnersOrder } from '../../core/authorisation.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { estimateTokens } from '../../core/cut.js';
@@ -94,7 +93,7 @@ export async function buildContext(
     window.asked.flatMap(({ message }) => images.get(message.id) ?? []),
   );
   const besideTokens = tokensOf([...summary, asked]);
-  const entries = window.entries({ images });
+  const entries = window.entries(images);
   const sizes = entries.map((messages) => tokensOf(messages));
   const from = newestWithin(sizes, budget - besideTokens);
   const used = fixedTokens + besideTokens + sumOf(sizes.slice(from));

@@ -1,5 +1,6 @@
 /** Step 4 of the route: the contents of a persona's window, read from the store in each turn. */
 import type { PersonaId, RoomId } from '../../core/ids.js';
+import type { ModelImage, ModelMessage } from '../../core/model.js';
 import type { HeardMessage, StoredMessage, ViewRecord } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 import { isNamed, type Trust } from '../turn/taint.js';
@@ -22,7 +23,7 @@ export interface WindowContent {
   /** Of the window and the batch. */
   trust: Trust;
   /** The history, rendered. `images` is keyed by message id. */
-  entries: (images: Parameters<typeof historyEntries>[3]) => ReturnType<typeof historyEntries>;
+  entries(images: ReadonlyMap<number, ModelImage[]>): ModelMessage[][];
 }
 
 /** A message at the end of a request. */
@@ -73,7 +74,7 @@ export async function readWindow(
       isTainted: view.tainted || all.some(({ tainted }) => tainted),
       isNamed: (address) => isNamed(address, all),
     },
-    entries: (images) => historyEntries(messages, steps, perspective, images),
+    entries: (images) => historyEntries(messages, steps, perspective, { images }),
   };
 }
 

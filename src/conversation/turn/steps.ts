@@ -16,6 +16,7 @@ import type { AnyTool, ToolResult, ToolSet, Wait } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import type { CallLimits } from '../services.js';
 import type { RunApproval, Trust } from './taint.js';
+import { writtenCalls } from './tokens.js';
 
 export interface TurnRequest {
   turnId: string;
@@ -236,8 +237,7 @@ function tokensIn(steps: Step[]): number {
   return steps.reduce((sum, step) => {
     if (step.kind === 'result') return sum + estimateTokens(step.content);
     if (step.kind !== 'answer') return sum;
-    const calls = step.calls.map((call) => call.name + call.arguments).join();
-    return sum + estimateTokens(step.text) + estimateTokens(calls);
+    return sum + estimateTokens(step.text) + estimateTokens(writtenCalls(step.calls));
   }, 0);
 }
 
