@@ -292,7 +292,7 @@ const CEILINGS = {
   lines: 79_222, // The aim is 62,000.
   files: 430,
   medianAtLeast: 110,
-  longestFile: 450,
+  longestFile: 430,
   declaredTwice: 0,
   picks: 25,
   functionsOver80: 25,
