@@ -7,7 +7,7 @@ import { createMutex } from '../core/concurrency.js';
 import { describe } from '../core/errors.js';
 import type { JournalStore } from '../core/journal.js';
 import type { Log } from '../core/log.js';
-import { WorkingLog } from './files.js';
+import { WorkingLog } from './working-log.js';
 
 /** A copy of the entries besides the files. */
 export interface Stream {

@@ -6,8 +6,8 @@
 import { Redis } from 'ioredis';
 import { DIGESTS, type JournalEntry, type JournalStore } from '../core/journal.js';
 import type { SettingStore } from '../core/store.js';
-import { lineOf } from './files.js';
 import type { Stream } from './journal.js';
+import { lineOf } from './working-log.js';
 
 const ACTIONS = 'volition:action_log';
 /** Entries kept in each stream, approximately. */

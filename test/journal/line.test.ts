@@ -1,7 +1,7 @@
 /** One line of the journal: secrets are redacted, long texts cut. */
 import { expect, it } from 'vitest';
 import type { GuppiEvent, MattTurn } from '../../src/core/journal.js';
-import { lineOf } from '../../src/journal/files.js';
+import { lineOf } from '../../src/journal/working-log.js';
 import { createRedactor } from '../../src/operating/redact.js';
 import { ENTRY } from '../harness/journal-shapes.js';
 
