@@ -55,7 +55,7 @@ export class Bot implements OurBot {
     this.fields = { channel: 'telegram', ...(personaId === null ? {} : { persona: personaId }) };
   }
 
-  /** Once; rejects on failure. */
+  /** Once; if it fails, the next call tries again. */
   logIn(signal: AbortSignal): Promise<void> {
     this.#loggedIn ??= this.#logIn(signal).catch((error: unknown) => {
       this.#loggedIn = null;

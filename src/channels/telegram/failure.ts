@@ -54,26 +54,23 @@ export interface BotCredentials {
 }
 
 export function failureOf(error: unknown, { token, setting }: BotCredentials): CallFailure {
-  const failure: CallFailure = {
-    ...{ reason: '', code: null, description: '', taken: 'no' },
-    ...{ retryAfterMs: null, migratedTo: null, tooLarge: false },
-  };
+  const failure = { code: null, description: '', retryAfterMs: null, migratedTo: null, tooLarge: false };
   if (error instanceof GrammyError) {
     const { error_code: code, description, parameters } = error;
     const { retry_after: seconds, migrate_to_chat_id: migratedTo } = parameters;
     const reason = `Telegram answers ${code}: ${description}${hintFor(code, description, setting)}`;
     return {
-      ...failure,
       reason: redacted(reason, token),
       code,
       description,
+      taken: 'no',
       retryAfterMs: seconds === undefined ? null : Math.max(LEAST_WAIT_MS, seconds * 1000),
       migratedTo: migratedTo === undefined ? null : String(migratedTo),
       tooLarge: code === TOO_LARGE,
     };
   }
   if (error instanceof HeldBack) {
-    return { ...failure, reason: error.message, code: TOO_MANY, retryAfterMs: error.ms };
+    return { ...failure, reason: error.message, code: TOO_MANY, taken: 'no', retryAfterMs: error.ms };
   }
   const cause = error instanceof HttpError ? error.error : error;
   if (!(cause instanceof TransportError)) {

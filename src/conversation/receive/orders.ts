@@ -21,14 +21,14 @@ export async function withOrders(
   const { store, channels } = services;
   const { text, mentionsBot, replyTo, sender, addresses, forwardedFrom, chat } = message;
   if (question) ended.add(question.id);
-  const ends = question === null ? {} : { endsQuestion: question.id };
+  const answered = question === null ? {} : { endsQuestion: question.id };
   const account = channels.get(batch.channel);
   // Where there are buttons, a number is only a number.
   const offered = account?.buttons
     ? null
     : await chosenInWords(services, batch.channel, message, origin, now, ended);
-  if (offered !== null && 'kind' in offered) return { ...offered, ...ends };
-  Object.assign(ends, offered);
+  if (offered !== null && 'kind' in offered) return { ...offered, ...answered };
+  const ends = { ...answered, ...offered };
   // Forwarded words give no orders or answers, and call nobody.
   if (forwardedFrom !== undefined) {
     if (chat.kind === 'group') delete said.addresses;

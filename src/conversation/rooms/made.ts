@@ -27,8 +27,8 @@ export async function madeIn(
   const { text, deltas, leftOut } = deltasIn(answer);
   if (deltas.length === 0 || artifacts === undefined) return { text: answer, kept: answer, files: [] };
   if (leftOut.length > 0) {
-    const why = { turn: work.turn.id, items: leftOut.length, why: leftOut[0] };
-    log.warn(why, 'malformed artifacts of an answer were skipped');
+    const fields = { turn: work.turn.id, items: leftOut.length, why: leftOut[0] };
+    log.warn(fields, 'malformed artifacts of an answer were skipped');
   }
   const { sendsPerTurn } = settings.callLimits;
   const words = [text];
