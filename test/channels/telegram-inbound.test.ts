@@ -32,6 +32,15 @@ test('of 300 kB of text the first 65,536 characters go through, and a marker', (
   expect(read).toBe(`${text.slice(0, 65_536)}\n\n<<truncated due to message-max-chars=65536>>`);
 });
 
+test('a file is heard beside a text, too', () => {
+  const chat = { id: 1, type: 'private' };
+  const from = { id: 1, first_name: 'A' };
+  const message = { message_id: 1, date: 1, chat, from, text: 'look', document: { file_id: 'f' } };
+  expect(inbound([{ update_id: 1, message }], ME)).toMatchObject([
+    { text: 'look', attachments: [{ kind: 'document', source: 'f' }] },
+  ]);
+});
+
 test('what a message is does not depend on the bot that hears it, but for numbers and files', () => {
   const chat = { id: -1001234567890, type: 'supergroup', title: 'A group' };
   const from = { id: 100001, first_name: 'Anna' };

@@ -63,7 +63,7 @@ function messageOf(message: Message, bot: OurBot, ours: readonly OurBot[]): Inbo
     ...said,
     sentAt: (message.date ?? 0) * 1000,
     dedupeKey: hasCopies ? copyKeyOf(message, said.text, sender.address) : undefined,
-    replyTo: isReply(message) ? replyTo(message, bot, ours) : null,
+    replyTo: replyTo(message, bot, ours),
     album: message.media_group_id || undefined,
   };
 }
@@ -86,10 +86,6 @@ function editOf(message: Message, bot: OurBot, ours: readonly OurBot[]): Inbound
   };
 }
 
-function isReply({ reply_to_message: here, external_reply: elsewhere }: Message): boolean {
-  return here !== undefined || elsewhere !== undefined;
-}
-
 type Said = Pick<
   InboundMessage,
   'text' | 'attachments' | 'mentions' | 'mentionsBot' | 'addresses' | 'forwardedFrom'
@@ -101,10 +97,10 @@ type Said = Pick<
  */
 function saidIn(message: Message, bot: OurBot, ours: readonly OurBot[]): Said | null {
   const direct = isPrivate(message.chat);
-  const own = message.text ? [] : filesIn(message);
-  const words = message.text || wordsOf(message) || (own.length > 0 ? '' : labelOf(message, direct));
+  const own = filesIn(message);
+  const words = wordsOf(message) || (own.length > 0 ? '' : labelOf(message, direct));
   if (words === null) return null;
-  const others = isReply(message) ? filesIn(answeredIn(message)) : [];
+  const others = filesIn(answeredIn(message));
   // Only the bot that received a file may fetch it.
   const attachments = [...own, ...others.map((file) => ({ ...file, ofReply: true as const }))].map(
     (file) => ({ ...file, source: messageIdOf(bot, file.source) }),
