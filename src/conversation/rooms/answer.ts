@@ -74,7 +74,7 @@ async function prepare(
   const whose = { chatId: chat.id, personaId, senderId: senderOf(batch), channel: chat.channel };
   const allowed = personas.find(({ id }) => id === personaId)?.tools ?? null;
   const kind = { ...whose, kind: 'answer' as const, allowed, chatKind: chat.kind };
-  await toolsReady?.(kind, steps.length > 0 ? callsToRun(steps) : [], signal);
+  await toolsReady?.(kind, callsToRun(steps), signal);
   const tools = toolsFor(kind);
   tellLeftOut(services, tools);
   const { controlChats } = rulesFor(chat.channel);
@@ -217,7 +217,7 @@ async function endTurn(
     speaker: context.persona.name,
     meter,
     promptMemory: context.promptMemory,
-    tainted: context.trust.isTainted || (turn.steps.length > 0 && isTainted(context.trust, turn.steps)),
+    tainted: isTainted(context.trust, turn.steps),
   };
   if (outcome.kind === 'failed') return fail(services, work, outcome.fault, ending);
   const { text, wordless, cut } = outcome;
@@ -250,7 +250,7 @@ function measuredOf(
 ): Measured | null {
   // The count of a request that the server cut says nothing about its size.
   if (!last || last.inputTokens <= 0 || cut) return null;
-  const estimated = asked + (steps.length > 0 ? tokensOf(stepMessages(steps)) : 0);
+  const estimated = asked + tokensOf(stepMessages(steps));
   return windows.credible(room, personaId, { counted: last.inputTokens, estimated });
 }
 
