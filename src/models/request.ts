@@ -137,7 +137,7 @@ export function chatBody(request: ChatRequest): Body {
     .filter(saysSomething)
     .map((message) => marked(messageParam(message, request), message, request, 'text'));
   const offered = tools.map((tool) => ({ type: 'function', function: tool }));
-  const body = { ...parameters, tools: tools.length > 0 ? offered : undefined, messages };
+  const body = { ...parameters, ...(tools.length > 0 && { tools: offered }), messages };
   return { text: JSON.stringify(body), pictures: picturesIn(request) };
 }
 

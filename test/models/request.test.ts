@@ -53,6 +53,14 @@ describe('the body of a request', () => {
     });
   });
 
+  test('keeps the operator’s own tools where it offers none', () => {
+    const extra = { tools: [{ type: 'web_search' }] };
+    const asked = { ...request, tools: [] };
+    expect(
+      written(chatRequest(asked, { server: 'here', model: 'small' }, 500, new Set(), extra)),
+    ).toMatchObject(extra);
+  });
+
   test('leaves out what is refused', () => {
     expect(body(['temperature', 'stream_options'])).not.toHaveProperty('temperature');
     expect(body(['temperature', 'stream_options'])).not.toHaveProperty('stream_options');
