@@ -3,7 +3,6 @@
  * afterwards. Usage counts at once, but is stored with the request's result or at the end of the work: a crash loses
  * what one turn has used so far, and concurrent requests may exceed a limit together.
  */
-
 import { estimateTokens } from '../core/cut.js';
 import { describe, type Fault } from '../core/errors.js';
 import type { PersonaId } from '../core/ids.js';
@@ -78,7 +77,7 @@ function createMeter(
     model: {
       stream,
       contextTokens: (name) => model.contextTokens(name),
-      check: (asked) => model.check(asked),
+      check: (signal) => model.check(signal),
     },
     due: () => account.due,
     spent,

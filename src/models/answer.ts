@@ -20,7 +20,7 @@ export interface Answer {
   /** null if no finish reason came: the stream was cut. */
   finish: string | null;
   besides: Besides;
-  /** A written call was cut from the text because it cannot be carried out; `why` is for the model. `isOpen`: the text's end cut it off. */
+  /** A call in the text that cannot be carried out. `why`: for the model. `isOpen`: the end of the text cut it off. */
   failedCall?: { why: string; isOpen: boolean };
 }
 

@@ -85,7 +85,7 @@ export function chatRequest(
   };
 }
 
-/** Marks the end of the system part and of the prefix shared with the next request. On every server only system and user may hold one. */
+/** At the end of the system part and of the prefix shared with the next request. Not every server takes one in other roles. */
 function cacheMarksFor(model: string, { messages, stableThrough }: ModelRequest): CacheMarks | undefined {
   const field = cacheMarkOf(model);
   if (field === null || stableThrough === undefined) return undefined;

@@ -105,7 +105,7 @@ export class Retries {
     return forgotten;
   }
 
-  /** Resolves with the wait before the same request, in ms; 0: ask at once, without what was refused. Throws Fault if there is no point. */
+  /** Resolves with the wait before the next try, in ms; 0: at once, without what was refused. Throws Fault if there is no point. */
   async afterFailure(error: ServerErrorDetails, failed: Failed): Promise<number> {
     const { request, model, attempts } = failed;
     const { maxAttempts = 3, log, random = Math.random } = this.options;

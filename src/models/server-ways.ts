@@ -1,4 +1,4 @@
-/** A model server as configured, and what is learnt of each: one setting, so that it survives a restart; `coterie doctor` clears it. */
+/** A model server as configured, and what is learnt of all, kept in one setting over restarts; `coterie doctor` clears it. */
 import { z } from 'zod';
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';

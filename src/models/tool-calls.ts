@@ -1,4 +1,4 @@
-/** Assembles the tool calls of an answer from their pieces, and completes them. Accepts calls without index or id, and arguments as objects. Pure. */
+/** Assembles an answer's tool calls from their pieces. Accepts calls without index or id, and arguments as objects. Pure. */
 import type { ModelMessage, ToolCall, ToolDescription } from '../core/model.js';
 import { addField, calledName, fits } from './history.js';
 import { argumentsJson, bytesOf, isVisible, parse, record, word } from './json.js';

@@ -1,5 +1,4 @@
-/** The gateway's side of the indexing thread, which starts with a call, ends when idle, and restarts with the next, also after a crash. */
-
+/** The gateway's side of the indexing thread, which starts with a call and ends when idle. The next call restarts it, also after a crash. */
 import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../core/clock.js';

@@ -1,4 +1,4 @@
-/** Ranks a scope's chunks by words (BM25) and meaning, and as conversations work: answers follow questions, sessions have one subject. Pure. */
+/** Ranks a scope's chunks by words (BM25) and meaning. Answers follow questions, and sessions have one subject. Pure. */
 import type { ScopeTable, TimeSpan } from './scope-table.js';
 
 /** Maximum distance of a neighbour on each side, in messages. */

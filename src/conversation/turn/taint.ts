@@ -1,7 +1,7 @@
 /**
  * Step 5 of the route: which calls need approval. A model may obey untrusted text (a page, a file, a stranger), so in a tainted
  * turn a call that reaches beyond the chat needs approval. An agent needs an owner's approval once per run before it runs foreign
- * commands or leaves the machine. Also which hosts people named in their own words: files and versions are not addresses. Pure.
+ * commands or leaves the machine. The hosts that people named in their own words are free; files and versions are no hosts. Pure.
  */
 import { askedCallIn } from '../../core/access.js';
 import { isOwnersOrder } from '../../core/authorisation.js';
