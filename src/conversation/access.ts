@@ -15,7 +15,7 @@ interface Approval {
   owner: boolean;
 }
 
-export type AccessDecision =
+type AccessDecision =
   | 'enter'
   /** Unknown sender: offer a pairing code. */
   | 'pair'

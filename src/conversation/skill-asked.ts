@@ -33,7 +33,7 @@ export async function hasSkill(
 }
 
 /** The place of the request, its persona and its sender. */
-export interface SkillAsk {
+interface SkillAsk {
   chat: { id: ChatId; channel: string; kind: ChatRecord['kind'] };
   personaId: PersonaId;
   senderId: ChatId;

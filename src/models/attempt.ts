@@ -88,7 +88,7 @@ const GROWTH = 1.01;
 /** A text without any of these is only words: it needs no reader. */
 const MAY_HOLD_MORE = /[`<[]|^\s*\{/;
 
-export interface Sending {
+interface Sending {
   post: HttpPost;
   body: Body;
   /** A new reader for each attempt. */

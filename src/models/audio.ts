@@ -9,7 +9,7 @@ import { classify, connectionError, plainWords, refusalOf, ServerError } from '.
 import { parse, record } from './json.js';
 import { redactorFor, shownUrl } from './redact.js';
 
-export interface AudioServer {
+interface AudioServer {
   baseUrl: string;
   /** null if the server needs none. */
   apiKey: string | null;

@@ -30,7 +30,7 @@ const LEAST_OVERLAP = 8;
  * null if the answer is complete. After an empty answer or an invalid call in the text, a message is added, because the same request
  * mostly fails the same way. A cut text is continued; if reasoning or a call used up the limit, it is raised. Pure.
  */
-export function furtherFor(request: ModelRequest, answer: Answer, outputTokens: number): Further | null {
+function furtherFor(request: ModelRequest, answer: Answer, outputTokens: number): Further | null {
   const { text, calls, finish, failedCall } = answer;
   const isAtLimit = isCutAtLimit(finish);
   const roomy: Further = { why: 'no room', request, outputTokens: outputTokens * MORE_ROOM, before: '' };

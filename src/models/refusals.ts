@@ -260,7 +260,7 @@ export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails)
 }
 
 /** The model takes no pictures at all, or not these. */
-export type PictureRefusal = 'none taken' | 'these not taken';
+type PictureRefusal = 'none taken' | 'these not taken';
 
 const PICTURES = String.raw`['"\x60]?\b(?:images?|image_urls?|vision|multi-?modal|pictures?)(?:[ _](?:inputs?|content|parts?|data|understanding))*\b['"\x60]?`;
 /** Not followed by words that limit the refusal to some pictures or places. */

@@ -17,7 +17,7 @@ import { rank, relevanceOf, type Scored } from './rank.js';
 import { createScopeTables, type ScopeTable, type ScopeTables } from './scope-table.js';
 import { Vectors } from './vectors.js';
 
-export interface SearchIndex extends IndexPort {
+interface SearchIndex extends IndexPort {
   tidy(): boolean;
   /** Rewrites the file: free pages and the log still contain deleted text. */
   scrub(): void;

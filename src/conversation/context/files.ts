@@ -12,7 +12,7 @@ import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 import type { WindowContent } from './window.js';
 
-export interface FilesRequest {
+interface FilesRequest {
   claim: Claim;
   chatId: ChatId;
   channel: Channel;

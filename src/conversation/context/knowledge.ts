@@ -16,7 +16,7 @@ import { changesOf } from './memory-changes.js';
 import { promptFrame, type ShownMemory, systemPrompt } from './prompt.js';
 
 /** The prefix of a window's requests. */
-export interface PromptPrefix {
+interface PromptPrefix {
   /** The system prompt up to the memory. */
   frame: string;
   /** The persona's own model, which reads it. */

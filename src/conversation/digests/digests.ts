@@ -19,7 +19,7 @@ export interface DigestPlan {
 }
 
 /** Like `Conversation.tell`, with content for the journal. */
-export type TellDigest = (digest: {
+type TellDigest = (digest: {
   id: string;
   room: RoomId;
   about: string;

@@ -61,7 +61,7 @@ export function countTokens(metrics: Metrics, usage: Usage | null): void {
   metrics.count('model_tokens_total', { direction: 'cache_write' }, usage.cacheWriteTokens ?? 0);
 }
 
-export type Pressure =
+type Pressure =
   | 'none'
   /** Time to flush and compact in the background. */
   | 'soon'
