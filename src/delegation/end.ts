@@ -99,7 +99,7 @@ async function endOf(services: TaskServices, { task, viap, outcome, tainted }: T
   const now = services.clock.now();
   const result = await resultOf(services, task, outcome);
   const error = errorOf(outcome);
-  // A task with a report of failure is still a completed task.
+  // A task whose agent reports a failure is completed all the same.
   const status = outcome.kind === 'interrupted' ? 'interrupted' : error === null ? 'completed' : 'error';
   const end = { id, status, result, error, now } as const;
   if (parent === null) return { ...end, entries: endOfProgramsTask(task, end), tell: null };

@@ -148,7 +148,7 @@ class Taking {
       const outcome = { kind: 'kept' as const, file: stored, ...contents };
       return { attachment: { ...attachment, outcome }, notice: null };
     } catch (error) {
-      this.#warn({ error: describe(error) }, 'storing a file of a message failed; not taken', 'error');
+      this.#log({ error: describe(error) }, 'storing a file of a message failed; not taken', 'error');
       return refused(attachment, UNKEPT);
     }
   }
@@ -165,7 +165,7 @@ class Taking {
       if (fetched?.kind === 'fetched' && fetched.bytes.length <= most) return fetched.bytes;
       if (fetched?.kind === 'fetched' || fetched?.kind === 'too large') return 'more';
       const reason = fetched?.reason ?? 'there was no answer in time';
-      this.#warn({ kind: file.kind, reason }, 'fetching a file of a message failed');
+      this.#log({ kind: file.kind, reason }, 'fetching a file of a message failed');
       if (fetched?.kind === 'gone') return GONE;
       const wait = WAITS_MS[tries - 1];
       if (wait === undefined) return signal.aborted ? LATE : UNREACHABLE;
@@ -181,7 +181,7 @@ class Taking {
       if (prepared.kind === 'image') return { mimeType: pictureType(bytes) ?? prepared.image.mimeType };
       // An SVG drawing counts as a picture, too.
       if (readDocument(bytes) !== null) return documentIn(file, bytes);
-      this.#warn({ reason: prepared.reason }, 'picture is unreadable; not taken', 'info');
+      this.#log({ reason: prepared.reason }, 'picture is unreadable; not taken', 'info');
       return UNREADABLE;
     }
     if (file.kind === 'voice' || file.kind === 'audio') {
@@ -212,12 +212,12 @@ class Taking {
       if (words.trim() === '') return SILENT;
       return cutWithMarker(words.trim(), MOST_TRANSCRIPT_CHARS, 'transcript-max-chars');
     } catch (error) {
-      this.#warn({ error: describe(error) }, 'transcribing a recording failed');
+      this.#log({ error: describe(error) }, 'transcribing a recording failed');
       return UNHEARD;
     }
   }
 
-  #warn(fields: object, message: string, level: 'info' | 'warn' | 'error' = 'warn'): void {
+  #log(fields: object, message: string, level: 'info' | 'warn' | 'error' = 'warn'): void {
     this.options.log[level]({ chat: this.chatId, ...fields }, message);
   }
 }

@@ -1,4 +1,4 @@
-/** `/memory forget TEXT`: shows what would go and asks. Turns and flushes are aborted first, so that it cannot come back. */
+/** `/memory forget TEXT`: asks first. Before it removes the text, it aborts turns and flushes, which could write it again. */
 import type { ChatId, PersonaId } from '../../core/ids.js';
 import type { FoundLine, KeptByAgents } from '../../core/memory.js';
 import { FORGOTTEN, type Phrase, phraseOf } from '../../core/phrase.js';

@@ -117,12 +117,20 @@ function isContent(line: string): boolean {
 
 /** The version that added a line; undefined if none. `versions`: newest first. */
 export function broughtBy(line: Omit<RememberedLine, 'kind'>, versions: Version[]): Version | undefined {
-  const stands = (text: string) =>
-    trimmedLines(text).some((each) => each === line.text || (line.cut && each.startsWith(line.text)));
   return versions.find(
     ({ file, tier, before, after }) =>
-      file === line.file && tier === line.tier && stands(after) && !stands(before),
+      file === line.file && tier === line.tier && stands(line, after) && !stands(line, before),
   );
+}
+
+/** Splits nothing, because it is called for every line and every version. */
+function stands({ text: line, cut }: Omit<RememberedLine, 'kind'>, text: string): boolean {
+  for (let at = text.indexOf(line), end = 0; at >= 0; at = end < 0 ? -1 : text.indexOf(line, end + 1)) {
+    end = text.indexOf('\n', at);
+    const whole = text.slice(text.lastIndexOf('\n', at) + 1, end < 0 ? undefined : end).trim();
+    if (cut ? whole.startsWith(line) : whole === line) return true;
+  }
+  return false;
 }
 
 /** Whether a current line of this tier was written after reading untrusted text. */

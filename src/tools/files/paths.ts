@@ -370,10 +370,10 @@ function refuse(shown: string): (error: unknown) => never {
   return (error) => {
     const words = REFUSALS[codeOf(error)];
     if (words === undefined) throw error;
-    const isMissing = words.startsWith('There is no');
+    const kind = words.startsWith('There is no') ? 'missing' : 'refused';
     throw new PathRefusal(
       words.replace('%', () => shown),
-      isMissing ? 'missing' : 'refused',
+      kind,
     );
   };
 }
