@@ -79,7 +79,7 @@ export function createPost(
       throw connectionError(error);
     });
     if (!response.ok) throw await refusal(response, clock.now(), mostBytes * TIMES_AN_ANSWER);
-    return (response.body ?? []) as AsyncIterable<Uint8Array>;
+    return (response.body ?? Readable.from([])) as AsyncIterable<Uint8Array>;
   };
 }
 

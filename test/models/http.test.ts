@@ -34,6 +34,11 @@ async function posted(answer: (response: ServerResponse) => void): Promise<unkno
   return post({ text: '{}', pictures: [] }, new AbortController().signal);
 }
 
+test('a success without a body can be read, and is over at once', async () => {
+  const body = (await posted((response) => response.writeHead(204).end())) as AsyncIterable<Uint8Array>;
+  expect(await body[Symbol.asyncIterator]().next()).toMatchObject({ done: true });
+});
+
 test('a refusal without end is not read to its end', async () => {
   const piece = 'x'.repeat(65_536);
   let written = 0;
