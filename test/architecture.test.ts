@@ -289,12 +289,12 @@ describe('the route', () => {
 
 /** Lower a figure when it has fallen; never raise one. */
 const CEILINGS = {
-  lines: 79_222, // The aim is 62,000.
-  files: 430,
-  medianAtLeast: 110,
-  longestFile: 430,
+  lines: 75_040, // The aim is 62,000.
+  files: 426,
+  medianAtLeast: 159,
+  longestFile: 418,
   declaredTwice: 0,
-  picks: 25,
+  picks: 22,
   functionsOver80: 25,
   longestFunction: 145,
   members: 25,
