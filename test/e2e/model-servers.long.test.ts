@@ -41,8 +41,10 @@ async function converse(on: Stage, from: number, to: number): Promise<void> {
 }
 
 async function dailyLog(on: Stage): Promise<string[]> {
-  const [file] = await readdir(join(on.home.folder, FOLDER, 'memory'));
-  return ((await on.home.read(`${FOLDER}/memory/${file}`)) ?? '').split('\n');
+  // Two files at midnight.
+  const files = (await readdir(join(on.home.folder, FOLDER, 'memory'))).sort();
+  const texts = await Promise.all(files.map((file) => on.home.read(`${FOLDER}/memory/${file}`)));
+  return texts.flatMap((text) => (text ?? '').split('\n'));
 }
 
 /** Those with a small window are compacted because of it, the others after so many messages. */
