@@ -85,21 +85,21 @@ function sizeOfTool(tool: ToolDescription): RequestSize {
 
 /** A run of the same character may be one token, so it counts once towards `least`. */
 function sizeOfText(text: string): RequestSize {
-  const size = { ...NOTHING };
+  let [estimated, ample, least, most] = [0, 0, 0, 0];
   let before = -1;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
     const rate = code < 0x300 ? LATIN : code < 0x2e80 ? ALPHABET : IDEOGRAPH;
     const isHalf = code >= 0xd800 && code < 0xe000;
     const bytes = code < 0x80 ? 1 : code < 0x800 || isHalf ? 2 : 3;
-    size.estimated += rate.estimated;
-    size.ample += rate === LATIN ? rate.estimated : bytes;
-    size.most += bytes;
+    estimated += rate.estimated;
+    ample += rate === LATIN ? rate.estimated : bytes;
+    most += bytes;
     const isUnseen = code <= 0x20 || (code >= 0x7f && UNSEEN.test(text[i] ?? ''));
-    if (code !== before && !isUnseen) size.least += rate.least;
+    if (code !== before && !isUnseen) least += rate.least;
     before = code;
   }
-  return size;
+  return { ...NOTHING, estimated, ample, least, most };
 }
 
 interface Counted {

@@ -104,18 +104,17 @@ export class Records implements TurnRecords {
     // The turn's replies are sent first.
     this.writing = nextPass()
       .then(() => this.inTurn(() => this.write(record)))
-      .finally(() => {
-        this.waiting--;
-      });
+      .finally(() => void this.waiting--);
   }
 
   private async write(record: TurnRecord): Promise<void> {
     const { folder, bytes, clean } = this.options;
     if (!this.pending.delete(record)) return;
     try {
-      const text = clean(JSON.stringify({ v: VERSION, ...record }));
+      const json = JSON.stringify({ v: VERSION, ...record });
+      const text = clean(json);
       // Redacting may have broken the JSON.
-      JSON.parse(text);
+      if (text !== json) JSON.parse(text);
       const packed = await compressed(text, { level: 1 });
       const place = folderOf(folder, record.chatId, record.personaId);
       const time = new Date(record.startedAt).toISOString().replaceAll(/[-:Z]/g, '');
