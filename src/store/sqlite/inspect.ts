@@ -35,10 +35,11 @@ export async function inspectSqlite(file: string, migrationsFolder: URL): Promis
   if (!existsSync(file)) return { kind: 'missing' };
   return withFile(file, { readonly: true }, (raw) => {
     const known = knownMigrations(fileURLToPath(migrationsFolder));
-    const applied = appliedMigrations(raw, file);
+    const db = statementsOf(raw);
+    const applied = appliedMigrations(db, file);
     refuseNewer(file, known, applied);
     const pending = known.filter((tag) => !applied.includes(tag)).length;
-    const parked = applied.length > 0 ? (statementsOf(raw).value<number>(PARKED) ?? 0) : 0;
+    const parked = applied.length > 0 ? (db.value<number>(PARKED) ?? 0) : 0;
     return { kind: 'found', pending, parked };
   });
 }

@@ -8,7 +8,7 @@ import { basename, dirname, join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { Fault } from '../../core/errors.js';
 import { storeFault } from './busy.js';
-import type { Database } from './connection.js';
+import { type Database, type Statements, statementsOf } from './connection.js';
 
 /** A migration is identified by its drizzle-kit file name: `0003_something`. */
 type Tag = string;
@@ -17,7 +17,7 @@ const KEPT_COPIES = 3;
 
 export async function migrate(db: Database, folder: string): Promise<void> {
   const known = knownMigrations(folder);
-  const applied = await db.withBusyRetry(() => appliedMigrations(db.raw, db.file));
+  const applied = await db.withBusyRetry(() => appliedMigrations(db, db.file));
   refuseNewer(db.file, known, applied);
   const pending = known.filter((tag) => !applied.includes(tag));
   const [first] = pending;
@@ -31,7 +31,7 @@ export async function migrate(db: Database, folder: string): Promise<void> {
   }
   await db.writeDurably(() => {
     // Another process may have migrated it during the copy.
-    const done = appliedMigrations(db.raw, db.file);
+    const done = appliedMigrations(db, db.file);
     db.raw.exec(
       'create table if not exists migration (tag text primary key not null, applied_at integer not null)',
     );
@@ -58,10 +58,9 @@ export function knownMigrations(folder: string): Tag[] {
   return journal.entries.map((entry) => entry.tag);
 }
 
-export function appliedMigrations(raw: Sqlite.Database, file: string): Tag[] {
-  const names = (sql: string) => raw.prepare<[], string>(sql).pluck().all();
-  const tables = names(`select name from sqlite_master where type = 'table'`);
-  if (tables.includes('migration')) return names('select tag from migration order by tag');
+export function appliedMigrations(db: Statements, file: string): Tag[] {
+  const tables = db.column<string>(`select name from sqlite_master where type = 'table'`);
+  if (tables.includes('migration')) return db.column<Tag>('select tag from migration order by tag');
   if (tables.length === 0) return [];
   throw new Fault(
     'store_unavailable',
@@ -97,19 +96,18 @@ export function refuseForeign(file: string, migrationsFolder: string): void {
   try {
     raw = new Sqlite(file, { readonly: true, fileMustExist: true });
     raw.exec('pragma trusted_schema = off; pragma cell_size_check = on');
-    const all = raw
-      .prepare<[], { type: string; name: string; sql: string | null }>(
-        'select type, name, sql from sqlite_master',
-      )
-      .all();
+    const db = statementsOf(raw);
+    const all = db.all<{ type: string; name: string; sql: string | null }>(
+      'select type, name, sql from sqlite_master',
+    );
     const code = all.find(
       ({ type, sql }) => type === 'trigger' || type === 'view' || /^\s*create\s+virtual/i.test(sql ?? ''),
     );
     if (code) throw refuse(`it holds a ${code.type} that is not ours (${JSON.stringify(code.name)})`);
-    const applied = appliedMigrations(raw, file);
+    const applied = appliedMigrations(db, file);
     if (applied.length === 0) throw refuse('it is no database of coterie');
     refuseNewer(file, knownMigrations(migrationsFolder), applied);
-    const [state] = raw.prepare<[], string>('pragma quick_check(1)').pluck().all();
+    const state = db.value<string>('pragma quick_check(1)');
     if (state !== 'ok') throw refuse(`it is damaged (${state})`);
   } catch (error) {
     throw storeFault(error, file);
