@@ -7,13 +7,13 @@ import { once } from './core/concurrency.js';
 import { type ChatId, channelOf } from './core/ids.js';
 import type { Delegation, Task, Tasks } from './core/task.js';
 import type { ToolsFor } from './core/tool.js';
+import { collectSooner } from './core/v8.js';
 import type { TaskGiver } from './delegation/place.js';
 import type { Runner } from './delegation/runner.js';
 import { startJobs } from './jobs/clock.js';
 import { trimMedia } from './media/files.js';
 import { jobGauge, sizeGauges } from './operating/metrics-text.js';
 import { startUpkeep } from './operating/upkeep.js';
-import { collectSooner } from './operating/v8.js';
 import type { Parts } from './parts.js';
 import { foldersOf } from './paths.js';
 

@@ -4,8 +4,8 @@ import { access, mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, Fault } from './core/errors.js';
+import { keepHandle } from './core/v8.js';
 import type { DataFolders } from './operating/restore-plan.js';
-import { keepHandle } from './operating/v8.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 

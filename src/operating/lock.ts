@@ -11,7 +11,7 @@ import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import { isMissing } from '../core/file-access.js';
 import type { Log } from '../core/log.js';
-import { keepHandle } from './v8.js';
+import { keepHandle } from '../core/v8.js';
 
 /** Our names below data_dir; other files may be there, too. */
 const OURS =

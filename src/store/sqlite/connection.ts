@@ -8,6 +8,7 @@ import type { Clock } from '../../core/clock.js';
 import { createZone, type Zone } from '../../core/dates.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
+import { keepHandle } from '../../core/v8.js';
 import { type Busy, storeFault, WriteQueue, withBusyRetry } from './busy.js';
 import { durableIn, type Flush } from './durable.js';
 
@@ -144,7 +145,7 @@ function openFile(file: string, onStatement?: (sql: string) => void): Sqlite.Dat
   try {
     // SQLite's own busy wait would block the event loop; `busy.ts` waits instead.
     const verbose = onStatement && ((sql?: unknown) => onStatement(String(sql)));
-    return new Sqlite(file, { timeout: 0, verbose });
+    return keepHandle(new Sqlite(file, { timeout: 0, verbose }));
   } catch (error) {
     throw storeFault(error, file);
   }
@@ -162,22 +163,19 @@ function setUp(raw: Sqlite.Database, maxPages: number | undefined): void {
   if (maxPages !== undefined) raw.exec(`PRAGMA max_page_count = ${maxPages}`);
 }
 
-/**
- * Statements are cached, because Node 24 aborts the process when the garbage collector finalises a native object of
- * this binding while no JavaScript is running. (`exec` creates no such object; `pragma` creates one per call.)
- */
+/** Cached, and kept (`keepHandle`). `exec` creates no native object; the binding's `pragma` creates one per call. */
 export function statementsOf(raw: Sqlite.Database): Statements {
   const whole = new Map<string, Sqlite.Statement<unknown[]>>();
   const first = new Map<string, Sqlite.Statement<unknown[]>>();
 
   function prepared(sql: string): Sqlite.Statement<unknown[]> {
-    const statement = whole.get(sql) ?? raw.prepare<unknown[]>(sql);
+    const statement = whole.get(sql) ?? keepHandle(raw.prepare<unknown[]>(sql));
     whole.set(sql, statement);
     return statement;
   }
 
   function plucked(sql: string): Sqlite.Statement<unknown[]> {
-    const statement = first.get(sql) ?? raw.prepare<unknown[]>(sql).pluck();
+    const statement = first.get(sql) ?? keepHandle(raw.prepare<unknown[]>(sql).pluck());
     first.set(sql, statement);
     return statement;
   }
@@ -192,7 +190,7 @@ export function statementsOf(raw: Sqlite.Database): Statements {
 }
 
 function watchOthers(raw: Sqlite.Database) {
-  const dataVersion = raw.prepare('PRAGMA data_version').pluck();
+  const dataVersion = keepHandle(raw.prepare('PRAGMA data_version').pluck());
   const watchers = new Set<() => void>();
   let seen: unknown = null;
 
@@ -246,7 +244,7 @@ function changesIn(raw: Sqlite.Database, how: 'at once' | 'once'): Changes {
   };
 }
 
-/** Not the binding's `backup`: it creates a native object whose collection aborts Node 24 (see `statementsOf`). */
+/** Not the binding's `backup`: it creates a native object whose collection aborts Node 24 (see `keepHandle`). */
 async function copyInto(
   copy: string,
   change: ((copy: Sqlite.Database) => void) | undefined,
@@ -267,7 +265,7 @@ async function copyInto(
 
 /** Deleted data must not remain in the file or in files beside it. */
 function changeCopy(file: string, change: (copy: Sqlite.Database) => void): void {
-  const copy = new Sqlite(file);
+  const copy = keepHandle(new Sqlite(file));
   try {
     copy.exec('pragma journal_mode = delete; pragma secure_delete = on');
     change(copy);

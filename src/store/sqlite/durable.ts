@@ -10,6 +10,7 @@ import { dirname } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
+import { keepHandle } from '../../core/v8.js';
 
 /** How often the path is checked while nothing is received. */
 const CHECK_EVERY_MS = 2_000;
@@ -190,7 +191,7 @@ function rescue(
 }
 
 function emptyLog(raw: Sqlite.Database): boolean {
-  const told = raw.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number };
+  const told = keepHandle(raw.prepare('PRAGMA wal_checkpoint(TRUNCATE)')).get() as { busy: number };
   return told.busy === 0;
 }
 

@@ -8,6 +8,7 @@ import { Fault } from '../../core/errors.js';
 import type { ReplayStore, SentByTurn, TurnInStore } from '../../core/journal.js';
 import type { TraceStore } from '../../core/memory.js';
 import type { Step } from '../../core/transcript.js';
+import { keepHandle } from '../../core/v8.js';
 import { storeFault } from './busy.js';
 import { findChat, toChat } from './chats.js';
 import { type Statements, type StoreReader, statementsOf } from './connection.js';
@@ -140,7 +141,7 @@ async function withFile<T>(
 ): Promise<T> {
   let raw: Sqlite.Database | undefined;
   try {
-    raw = new Sqlite(file, { ...options, timeout: WAIT_MS });
+    raw = keepHandle(new Sqlite(file, { ...options, timeout: WAIT_MS }));
     return await work(raw);
   } catch (error) {
     throw storeFault(error, file);

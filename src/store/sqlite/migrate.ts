@@ -7,6 +7,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { Fault } from '../../core/errors.js';
+import { keepHandle } from '../../core/v8.js';
 import { storeFault } from './busy.js';
 import { type Database, type Statements, statementsOf } from './connection.js';
 
@@ -94,7 +95,7 @@ export function refuseForeign(file: string, migrationsFolder: string): void {
   const refuse = (why: string) => new Fault('store_unavailable', `${file} cannot be used: ${why}`);
   let raw: Sqlite.Database | undefined;
   try {
-    raw = new Sqlite(file, { readonly: true, fileMustExist: true });
+    raw = keepHandle(new Sqlite(file, { readonly: true, fileMustExist: true }));
     raw.exec('pragma trusted_schema = off; pragma cell_size_check = on');
     const db = statementsOf(raw);
     const all = db.all<{ type: string; name: string; sql: string | null }>(

@@ -40,13 +40,13 @@ function collectorOf(): () => void {
 }
 
 /**
- * Keeps closed databases in memory (1 kB each): from Node 24.21 on, V8 crashes when it collects an object of a native
- * add-on while no script runs (`RemoveEnvironmentCleanupHook`, `env != nullptr`).
+ * Keeps databases and statements in memory (1 kB each), even closed ones: from Node 24 on, the process aborts when an object of
+ * a native add-on is collected while no script runs (`RemoveEnvironmentCleanupHook`, `env != nullptr`).
  */
-const ENDS_THE_PROCESS = Number(process.versions.node.split('.')[0]) >= 24;
-
-const kept: object[] = [];
-
-export function keepHandle(database: object): void {
-  if (ENDS_THE_PROCESS) kept.push(database);
+export function keepHandle<Handle extends object>(handle: Handle): Handle {
+  if (ENDS_THE_PROCESS) kept.push(handle);
+  return handle;
 }
+
+const ENDS_THE_PROCESS = Number(process.versions.node.split('.')[0]) >= 24;
+const kept: object[] = [];
