@@ -18,9 +18,7 @@ export async function checkPremises(config: DataFolders): Promise<void> {
 /** null if SQLite's binding loads. */
 export function databaseProblem(): string | null {
   try {
-    const database = new Database(':memory:');
-    database.close();
-    keepHandle(database);
+    keepHandle(new Database(':memory:')).close();
     return null;
   } catch (error) {
     return nativeProblem('better-sqlite3', error);

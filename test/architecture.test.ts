@@ -289,7 +289,7 @@ describe('the route', () => {
 
 /** Lower a figure when it has fallen; never raise one. */
 const CEILINGS = {
-  lines: 75_040, // The aim is 62,000.
+  lines: 75_036, // The aim is 62,000.
   files: 426,
   medianAtLeast: 159,
   longestFile: 418,

@@ -39,6 +39,9 @@ function collectorOf(): () => void {
   return runInNewContext('gc') as () => void;
 }
 
+const ENDS_THE_PROCESS = Number(process.versions.node.split('.')[0]) >= 24;
+const kept: object[] = [];
+
 /**
  * Keeps databases and statements in memory (1 kB each), even closed ones: from Node 24 on, the process aborts when an object of
  * a native add-on is collected while no script runs (`RemoveEnvironmentCleanupHook`, `env != nullptr`).
@@ -47,6 +50,3 @@ export function keepHandle<Handle extends object>(handle: Handle): Handle {
   if (ENDS_THE_PROCESS) kept.push(handle);
   return handle;
 }
-
-const ENDS_THE_PROCESS = Number(process.versions.node.split('.')[0]) >= 24;
-const kept: object[] = [];

@@ -78,8 +78,7 @@ async function begin(file: string, transaction: string): Promise<DataLock | null
   let database: Database.Database;
   const before = identityOf(file);
   try {
-    database = new Database(file, { timeout: 0 });
-    keepHandle(database);
+    database = keepHandle(new Database(file, { timeout: 0 }));
   } catch (error) {
     return fail(file, error);
   }

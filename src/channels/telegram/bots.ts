@@ -188,7 +188,7 @@ function createNumbers(
     newest: (bot: OurBot, chat: Address) => newest.get(rowOf(bot, chat)),
     lastSent: (bot: OurBot, chat: Address) => lastSent.get(rowOf(bot, chat)),
 
-    /** Learns the numbers of messages in a bot's updates, whoever wrote them. */
+    /** Learns the numbers of messages in a bot's updates, ours and others’. */
     learn(bot: Bot, updates: readonly unknown[]): void {
       for (const update of updates) {
         for (const { chat, number } of numbersIn(update)) learn(rowOf(bot, String(chat)), number);
