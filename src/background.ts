@@ -12,7 +12,7 @@ import type { TaskGiver } from './delegation/place.js';
 import type { Runner } from './delegation/runner.js';
 import { startJobs } from './jobs/clock.js';
 import { trimMedia } from './media/files.js';
-import { jobGauge, sizeGauges } from './operating/metrics-text.js';
+import { jobGauge, sizeGauges } from './operating/metrics.js';
 import { startUpkeep } from './operating/upkeep.js';
 import type { Parts } from './parts.js';
 import { foldersOf } from './paths.js';

@@ -1,7 +1,9 @@
 /** Shared by the short-lived commands. */
 import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
 import { type Config, type LoadedConfig, processConfig } from './config.js';
-import { printableLine } from './core/cut.js';
+import { cutAt, printableLine } from './core/cut.js';
 import type { Zone } from './core/dates.js';
 import { Fault } from './core/errors.js';
 import { OPERATOR } from './core/journal.js';
@@ -33,7 +35,7 @@ export function databaseOf({ dataDir }: Config): string {
 
 /** Something given at the command line, in one line. */
 export function quoted(text: string): string {
-  return printableLine(JSON.stringify(text.slice(0, 200)));
+  return `"${printableLine(cutAt(text, 200))}"`;
 }
 
 export function say(line: string): void {
@@ -55,4 +57,22 @@ export function momentsGiven(option: string, given: string | undefined, zone: Zo
 
 export function wrongOption(option: string, given: string, expected: string): Fault {
   return new Fault('configuration', `--${option} ${quoted(given)}: expected ${expected}`);
+}
+
+/** Ctrl-C and Ctrl-D throw Fault with `cancelled`. Hidden: what is typed is not shown. */
+export async function askAtTerminal(question: string, cancelled: string, isHidden = false): Promise<string> {
+  const silent = new Writable({ write: (_piece, _encoding, done) => done() });
+  const output = isHidden ? silent : process.stdout;
+  const lines = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 });
+  const ending = new AbortController();
+  lines.once('close', () => ending.abort());
+  if (isHidden) process.stderr.write(question);
+  try {
+    return await lines.question(question, { signal: ending.signal });
+  } catch {
+    throw new Fault('configuration', cancelled);
+  } finally {
+    lines.close();
+    if (isHidden) process.stderr.write('\n');
+  }
 }

@@ -1,9 +1,8 @@
 /** `coterie pair`: approves people and groups. It works on the store; a running gateway notices the change. */
 import { join } from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import { openAudit } from './audit-start.js';
 import { CHANNELS } from './channels/list.js';
-import { BY_OPERATOR, commandConfig, commandLog, say } from './command.js';
+import { askAtTerminal, BY_OPERATOR, commandConfig, commandLog, say } from './command.js';
 import type { Config } from './config.js';
 import { NAME_CHARS, WELCOME } from './conversation/commands/owners.js';
 import { oneLine } from './conversation/quoting.js';
@@ -149,21 +148,8 @@ async function withStore(
 
 /** null without a terminal. */
 export function terminalAsk(): Prompt {
-  const { stdin: input, stdout: output } = process;
-  if (!input.isTTY || !output.isTTY) return null;
-  return async (question) => {
-    const ending = new AbortController();
-    const lines = createInterface({ input, output });
-    // Ctrl-C and Ctrl-D cancel the question.
-    lines.once('close', () => ending.abort());
-    try {
-      return await lines.question(question, { signal: ending.signal });
-    } catch {
-      throw new Fault('configuration', 'No answer; nobody was approved.');
-    } finally {
-      lines.close();
-    }
-  };
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return null;
+  return (question) => askAtTerminal(question, 'No answer; nobody was approved.');
 }
 
 async function isToOwn({ id, name }: Applicant, ask: NonNullable<Prompt>): Promise<boolean> {

@@ -33,7 +33,7 @@ import { createImageDecoder, createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
 import { secretsIn } from './models/redact.js';
 import { takeLock } from './operating/lock.js';
-import { createMetrics, createSizes } from './operating/metrics-text.js';
+import { createMetrics, createSizes } from './operating/metrics.js';
 import { createRedactor } from './operating/redact.js';
 import { foldersOf } from './paths.js';
 import { createPlatforms, createTerminalChannel, type TerminalSettings } from './platforms.js';

@@ -13,7 +13,7 @@ import { createGateway, type Gateway } from './gateway.js';
 import { createOutward } from './network/outward.js';
 import { type DataLock, takeLock, watchLocks } from './operating/lock.js';
 import { createLog, standardError } from './operating/log.js';
-import { createMetrics } from './operating/metrics-text.js';
+import { createMetrics } from './operating/metrics.js';
 import { createParts, type GatewayOptions } from './parts.js';
 import { enterData, foldersOf, hiddenFrom } from './paths.js';
 import { hasPlatforms, type TerminalSettings } from './platforms.js';

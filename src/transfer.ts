@@ -10,6 +10,7 @@ import { openAudit } from './audit-start.js';
 import { type Export, exportOf } from './chat-export/export.js';
 import { writePieces } from './chat-export/files.js';
 import {
+  askAtTerminal,
   BY_OPERATOR,
   commandConfig,
   commandLog,
@@ -30,7 +31,6 @@ import { isChatId, isPersonaId, slug } from './groups/paths.js';
 import { createPersonas } from './groups/personas.js';
 import { type Imported, importFrom } from './importing/import.js';
 import { backup } from './operating/backup.js';
-import { askPassphrase } from './operating/encryption.js';
 import { takeLock } from './operating/lock.js';
 import { restore } from './operating/restore.js';
 import { openStore } from './parts.js';
@@ -80,6 +80,27 @@ export async function backUp(
     await store.close();
     data.release();
   }
+}
+
+const PASSPHRASE = 'COTERIE_PASSPHRASE';
+const FEWEST_CHARACTERS = 8;
+
+/** From the environment, or typed at the terminal; a new one twice. Throws Fault if there is none or it is too short. */
+async function askPassphrase(isNew: boolean): Promise<string> {
+  const given = process.env[PASSPHRASE];
+  if (!given && !process.stdin.isTTY) {
+    throw new Fault('configuration', `A passphrase is needed: set ${PASSPHRASE}, or run this at a terminal.`);
+  }
+  const ask = (question: string) =>
+    askAtTerminal(question, 'No passphrase was given; nothing was done.', true);
+  const passphrase = given || (await ask('Passphrase: '));
+  if (Array.from(passphrase).length < FEWEST_CHARACTERS) {
+    throw new Fault('configuration', `A passphrase has at least ${FEWEST_CHARACTERS} characters.`);
+  }
+  if (isNew && !given && (await ask('Once more: ')) !== passphrase) {
+    throw new Fault('configuration', 'The two passphrases differ; nothing was done.');
+  }
+  return passphrase;
 }
 
 export async function restoreFrom(configFile: string | undefined, file: string): Promise<void> {

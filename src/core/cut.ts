@@ -42,8 +42,12 @@ export function printableLine(text: string): string {
 
 /** Parses to the same value. */
 export function printableJson(value: unknown, indent?: number): string {
-  // In JSON such characters occur only in strings.
-  return (JSON.stringify(value, null, indent) ?? 'null').replace(UNSEEN, (sign) =>
+  return escapedInJson(JSON.stringify(value, null, indent) ?? 'null');
+}
+
+/** The same JSON: in it such characters occur only in strings. */
+export function escapedInJson(json: string): string {
+  return json.replace(UNSEEN, (sign) =>
     Array.from({ length: sign.length }, (_, n) => `\\u${hex(sign.charCodeAt(n), 4)}`).join(''),
   );
 }

@@ -76,45 +76,26 @@ function literal(text: string): string {
 const LATER = '[\\p{M}\\u1160-\\u11ff\\u{16d67}]';
 const PIECE = new RegExp(`[\\0-\\x7f]+(?!${LATER})|[^]${LATER}*`, 'gu');
 
+/** `original` gives the text behind a range of the composed form: whole pieces where the two differ. */
 function compose(words: string): { composed: string; original(range: TextRange): TextRange } {
   if (words.normalize('NFC') === words) return { composed: words, original: (range) => range };
   let composed = '';
   let at = 0;
-  const differing: { was: TextRange; is: TextRange }[] = [];
+  /** For each unit of the composed form. */
+  const from: TextRange[] = [];
   for (const [piece] of words.matchAll(PIECE)) {
     const form = piece.normalize('NFC');
-    if (form !== piece) {
-      const was = { start: at, end: at + piece.length };
-      differing.push({ was, is: { start: composed.length, end: composed.length + form.length } });
+    for (let n = 0; n < form.length; n++) {
+      const start = form === piece ? at + n : at;
+      from.push({ start, end: form === piece ? start + 1 : at + piece.length });
     }
     composed += form;
     at += piece.length;
   }
   return {
     composed,
-    original: ({ start, end }) => ({
-      start: moved(start, (piece) => piece.was.start),
-      // Maps the last character, because the next may belong to another piece.
-      end: moved(end - 1, (piece) => piece.was.end - 1) + 1,
-    }),
+    original: ({ start, end }) => ({ start: from[start]?.start ?? at, end: from[end - 1]?.end ?? at }),
   };
-
-  function moved(offset: number, within: (piece: { was: TextRange; is: TextRange }) => number): number {
-    const piece = lastUpTo(offset);
-    if (piece === undefined) return offset;
-    return offset < piece.is.end ? within(piece) : offset - piece.is.end + piece.was.end;
-  }
-
-  function lastUpTo(offset: number): { was: TextRange; is: TextRange } | undefined {
-    let low = 0;
-    let high = differing.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((differing[middle]?.is.start ?? Infinity) <= offset) low = middle + 1;
-      else high = middle;
-    }
-    return differing[low - 1];
-  }
 }
 
 // Function words, removed from questions only, and only in the question's language, because "son" and "die" have a

@@ -4,6 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import { destination as openDestination, pino, stdTimeFunctions } from 'pino';
+import { escapedInJson } from '../core/cut.js';
 import type { Log } from '../core/log.js';
 import { createRedactor } from './redact.js';
 
@@ -31,7 +32,7 @@ export function createLog(options: LogOptions): Log {
     {
       write(line: string) {
         const safe = clean(line);
-        out.write(render ? render(forPeople(safe)) : asEscapes(safe));
+        out.write(render ? render(forPeople(safe)) : escapedInJson(safe));
       },
     },
   );
@@ -42,34 +43,18 @@ export function standardError(): { write(line: string): unknown } {
   return openDestination({ fd: 2, sync: true });
 }
 
-/**
- * Control characters that JSON leaves as they are, bidirectional and invisible characters, line separators; not the
- * joiners of scripts and emoji.
- */
-const STEERING = /(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
-
-/** Replaces these by JSON escapes: the meaning of the line stays the same. */
-function asEscapes(line: string): string {
-  return line.replace(STEERING, escapeOf);
-}
-
-function escapeOf(character: string): string {
-  return Array.from({ length: character.length }, (_, n) => {
-    const code = character.charCodeAt(n).toString(16).padStart(4, '0');
-    return `\\u${code}`;
-  }).join('');
-}
-
 /** For the pretty format, which prints texts raw: escapes these characters, and newlines outside of stack traces. */
 function forPeople(line: string): string {
   return JSON.stringify(visible(JSON.parse(line)));
 }
 
 function visible(value: unknown): unknown {
-  if (typeof value === 'string') return asEscapes(value.replace(/\n(?! {4}at )/g, '\\n'));
+  if (typeof value === 'string') return escapedInJson(value.replace(/\n(?! {4}at )/g, '\\n'));
   if (Array.isArray(value)) return value.map(visible);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [asEscapes(key), visible(inner)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [escapedInJson(key), visible(inner)]),
+  );
 }
 
 function stderrHasColours(): boolean {

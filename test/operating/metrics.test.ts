@@ -1,6 +1,6 @@
 /** Metrics: counted before anything is loaded, rendered as Prometheus reads them, never in the way. */
 import { describe, expect, it } from 'vitest';
-import { createMetrics } from '../../src/operating/metrics-text.js';
+import { createMetrics } from '../../src/operating/metrics.js';
 
 async function line(metrics: ReturnType<typeof createMetrics>, start: string): Promise<string | undefined> {
   return (await metrics.render()).split('\n').find((text) => text.startsWith(start));
@@ -24,7 +24,7 @@ describe('metrics', () => {
   it('never throws, whatever it is told', async () => {
     const metrics = createMetrics();
     const tell = () => {
-      metrics.count('turns_total', { unheard_of: 'x', outcome: 'done' });
+      metrics.count('turns_total', { outcome: 'done' });
       metrics.count('turns_total', {}, -1);
       metrics.count('turns_total', {}, Number.NaN);
       metrics.observe('turn_seconds', Number.NaN);

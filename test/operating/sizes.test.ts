@@ -1,6 +1,6 @@
 /** How much is kept: measured when somebody looks, at most once a minute, and written as Prometheus reads it. */
 import { expect, it } from 'vitest';
-import { createMetrics, createSizes, jobGauge, sizeGauges } from '../../src/operating/metrics-text.js';
+import { createMetrics, createSizes, jobGauge, sizeGauges } from '../../src/operating/metrics.js';
 import { manualClock } from '../fakes/clock.js';
 
 const STORED = { bytes: 4_096, free: 1_024, rows: { message: 3, outbox: 2 } };
