@@ -1,20 +1,21 @@
 /** Tools that send through the outbox, next to the answer: `send_message`, `export_chat`, `write_artifact`. */
-import { readdir, realpath, stat } from 'node:fs/promises';
-import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { stat } from 'node:fs/promises';
+import { basename, dirname, join, normalize } from 'node:path';
 import * as z from 'zod';
 import type { Artifacts } from '../core/artifacts.js';
 import type { Authorisation } from '../core/authorisation.js';
 import type { OutgoingFile } from '../core/channel.js';
 import { type Archives, type ChatExports, EXPORT_FORMATS } from '../core/chat-record.js';
 import { createZone, type Zone } from '../core/dates.js';
-import { codeOf } from '../core/file-access.js';
-import { composed, nameOnDisk, pathOnDisk } from '../core/file-names.js';
+import { namesIn, nullIfMissing } from '../core/file-access.js';
+import { composed, nameOnDisk } from '../core/file-names.js';
+import { realOrNull } from '../core/folders.js';
 import type { ChatId } from '../core/ids.js';
 import { A_TIME, momentsOf } from '../core/moments.js';
 import type { SideMessage, ToolContext, ToolResult } from '../core/tool.js';
 import { type Allowed, defineTool, mayActAnywhere } from './authorise.js';
 import { isNoMessages, ownFile } from './files/attachment.js';
-import { PathRefusal } from './files/paths.js';
+import { openToRead, PathRefusal } from './files/paths.js';
 import { type FileRoots, rootsFor, rootsOfPersona, type ToolFolders } from './files/roots.js';
 import { done, failed, keyOf, refuseSecret } from './results.js';
 
@@ -88,8 +89,8 @@ async function fileAt(
 ): Promise<OutgoingFile | PathRefusal | 'forbidden' | 'missing'> {
   const own = await inWorkingFolder(services.folders, allowed.caller, path, key);
   if (!(own instanceof PathRefusal)) return own;
-  const found = await findFile(path, await reachOf(services, allowed));
-  return found === 'missing' && own.kind === 'refused' ? own : found;
+  const found = await inChat(services, allowed, path);
+  return found === 'missing' && own.kind !== 'missing' ? own : found;
 }
 
 /** Whichever chat the message goes to; for an owner, first the workspace. */
@@ -100,19 +101,17 @@ async function inWorkingFolder(
   key: string,
 ): Promise<OutgoingFile | PathRefusal> {
   const roots = await rootsFor(folders, caller, false);
-  const found = await fileIn(roots, path, key);
+  const found = await orRefusal(ownFile(roots, path, key));
   const isMissing = found instanceof PathRefusal && found.kind === 'missing';
   if (!isMissing || roots.kind !== 'workspace') return found;
-  return fileIn(await rootsOfPersona(folders, caller), path, key);
+  return orRefusal(ownFile(await rootsOfPersona(folders, caller), path, key));
 }
 
-async function fileIn(roots: FileRoots, path: string, key: string): Promise<OutgoingFile | PathRefusal> {
-  try {
-    return await ownFile(roots, path, key);
-  } catch (error) {
+function orRefusal<Found>(looked: Promise<Found>): Promise<Found | PathRefusal> {
+  return looked.catch((error: unknown) => {
     if (error instanceof PathRefusal) return error;
     throw error;
-  }
+  });
 }
 
 /** Lists the received files with their times, which lead from a message to its file. */
@@ -123,12 +122,11 @@ async function missing(
 ): Promise<ToolResult> {
   const zone = createZone(timezone);
   const folder = join(mediaFolder, chatId);
-  const names = (await realPath(folder)) === null ? [] : await readdir(folder);
   const files: { line: string; at: number }[] = [];
-  for (const name of names) {
-    const real = isNoMessages(name) ? null : await realPath(join(folder, name));
-    if (real === null) continue;
-    const { size, mtimeMs: at } = await stat(real);
+  for (const name of await namesIn(folder)) {
+    const found = isNoMessages(name) ? null : await stat(join(folder, name)).catch(nullIfMissing);
+    if (found === null) continue;
+    const { size, mtimeMs: at } = found;
     files.push({ line: `${name} (${size} bytes, came ${zone.time(at)})`, at });
   }
   const newest = files.sort((one, other) => other.at - one.at).slice(0, MOST_LISTED);
@@ -139,82 +137,56 @@ async function missing(
   return failed(`Nothing was sent: there is no such file in this chat. ${list}`);
 }
 
-/** Sendable files. A path that leads elsewhere is refused before any lookup. */
-interface SendableReach {
-  /** The folders that a path may be relative to, in order; `flat`: only bare names. */
-  bases: { folder: string; flat?: true }[];
-  within: string[];
-  groupsDir: string;
-  maySendArchive(chatId: ChatId, file: string): Promise<boolean>;
-}
-
-/** Own files, the chat's log and media, archives not reset; all chats for an owner in a control chat. */
-async function reachOf(
+/** The persona's own files, the chat's log, media and archives; of all chats for an owner in a control chat. */
+async function inChat(
   { groupsDir, folders: { mediaFolder }, archives }: SendMessageServices,
   { caller, target: { chatId, personaId } }: Allowed,
-): Promise<SendableReach> {
-  const chat = join(groupsDir, chatId);
+  path: string,
+): Promise<OutgoingFile | 'forbidden' | 'missing'> {
+  const chat = await realOrSame(join(groupsDir, chatId));
   const media = join(mediaFolder, chatId);
-  const bases: SendableReach['bases'] = [{ folder: chat }, { folder: media, flat: true }];
   const isAnywhere = await mayActAnywhere(caller);
   const own = [nameOnDisk(chat, personaId), 'memory', ARCHIVE].map((name) => join(chat, name));
-  return {
-    bases: isAnywhere ? [...bases, { folder: groupsDir }, { folder: mediaFolder }] : bases,
-    within: isAnywhere ? [groupsDir, mediaFolder] : [...own, media],
-    groupsDir,
-    async maySendArchive(of, file) {
-      const found = isAnywhere || of === chatId ? await archives.find(of, file) : null;
-      return found !== null && !found.reset && (isAnywhere || found.personaId === personaId);
-    },
-  };
-}
-
-async function findFile(path: string, reach: SendableReach): Promise<OutgoingFile | 'forbidden' | 'missing'> {
-  if (path.includes('\0')) return 'forbidden';
-  const candidates: string[] = [];
-  for (const { folder, flat } of reach.bases) {
-    const full = await fullPath(folder, path);
-    const isThere = isBelow(full, folder) && (!flat || dirname(full) === folder);
-    if (isThere && reach.within.some((root) => isBelow(full, root))) candidates.push(full);
+  const places = [
+    { start: chat, within: isAnywhere ? [chat] : own },
+    // By their bare names only.
+    ...(normalize(path) === basename(path) && !path.startsWith('.')
+      ? [{ start: media, within: [media] }]
+      : []),
+    ...(isAnywhere ? [groupsDir, mediaFolder].map((start) => ({ start, within: [start] })) : []),
+  ];
+  let outcome: 'forbidden' | 'missing' = 'forbidden';
+  for (const { start, within } of places) {
+    const found = await orRefusal(openToRead(await readableOnly(start, within), path));
+    if (found instanceof PathRefusal) {
+      if (found.kind !== 'refused') outcome = 'missing';
+      continue;
+    }
+    await found.handle.close();
+    const { real, names } = found.folder;
+    // Programs keep private files in hidden folders.
+    if ([...names, found.name].some((name) => name.startsWith('.'))) return 'forbidden';
+    // Some disks ignore case.
+    if (basename(real).toLowerCase() === ARCHIVE) {
+      const of = basename(dirname(real));
+      const archive = isAnywhere || of === chatId ? await archives.find(of, found.name) : null;
+      if (archive === null || archive.reset) return 'forbidden';
+      if (!isAnywhere && archive.personaId !== personaId) return 'forbidden';
+    }
+    return { path: join(real, found.name), name: composed(basename(path)) };
   }
-  if (candidates.length === 0) return 'forbidden';
-  const groupsDir = (await realPath(reach.groupsDir)) ?? reach.groupsDir;
-  const within = (await Promise.all(reach.within.map(realPath))).filter((root) => root !== null);
-  for (const full of candidates) {
-    const real = await realPath(full);
-    if (real === null) continue;
-    if (!(await maySend(full, reach)) || !(await maySend(real, { ...reach, groupsDir, within })))
-      return 'forbidden';
-    if ((await stat(real)).isFile()) return { path: real, name: composed(basename(full)) };
-  }
-  return 'missing';
+  return outcome;
 }
 
-/** Leaves a path that leads out of the folder as it is, so that nothing is looked up. */
-async function fullPath(folder: string, path: string): Promise<string> {
-  const full = resolve(folder, path);
-  if (!isBelow(full, folder)) return full;
-  return join(folder, ...(await pathOnDisk(folder, relative(folder, full).split(sep))));
+async function readableOnly(start: string, within: readonly string[]): Promise<FileRoots> {
+  const folders = await Promise.all(within.map(realOrSame));
+  const roots = folders.map((folder) => ({ folder, isReadOnly: true, quota: null }));
+  const nothing = { media: null, skills: [], showsSkills: false, closed: [] };
+  return { kind: 'persona', start: await realOrSame(start), runsCommands: false, roots, ...nothing };
 }
 
-async function maySend(path: string, { within, groupsDir, maySendArchive }: SendableReach): Promise<boolean> {
-  if (!within.some((root) => isBelow(path, root))) return false;
-  const [chatId = '', folder, ...file] = relative(groupsDir, path).split(sep);
-  // Some disks ignore case.
-  return folder?.toLowerCase() !== ARCHIVE || maySendArchive(chatId, file.join(sep));
-}
-
-/** At any depth, but not in a hidden folder, where programs keep private files. */
-function isBelow(path: string, root: string): boolean {
-  const names = relative(root, path).split(sep);
-  return names.every((name) => name !== '' && !name.startsWith('.'));
-}
-
-async function realPath(path: string): Promise<string | null> {
-  return realpath(path).catch((error: unknown) => {
-    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'].includes(codeOf(error))) return null;
-    throw error;
-  });
+async function realOrSame(path: string): Promise<string> {
+  return (await realOrNull(path)) ?? path;
 }
 
 /** Sends a chat's conversation as a file to the chat that asked. */

@@ -17,7 +17,7 @@ import {
   within,
 } from '../../core/beneath.js';
 import { sizeInWords } from '../../core/cut.js';
-import { codeOf, isMissing, nullIfMissing } from '../../core/file-access.js';
+import { codeOf, nullIfMissing } from '../../core/file-access.js';
 import { composed, pathOnDisk } from '../../core/file-names.js';
 import { isWithin } from '../../core/folders.js';
 import type { Skill } from '../../core/skills.js';
@@ -38,7 +38,7 @@ const LONGEST_NAME = 255;
 export class PathRefusal extends Error {
   constructor(
     message: string,
-    readonly kind: 'missing' | 'refused' = 'refused',
+    readonly kind: 'missing' | 'no file' | 'refused' = 'refused',
   ) {
     super(message);
   }
@@ -52,13 +52,18 @@ interface Located {
   shown: string;
 }
 
-/** By the path's text only, except an agent's absolute path through links. Throws a `PathRefusal`. */
+/** Where a path leads through all links, there or not. Throws a `PathRefusal` outside of the roots. */
 async function locate(allowed: FileRoots, path: string): Promise<Located> {
   const full = fullPath(allowed, path);
-  const found =
-    at(allowed, full) ?? (allowed.kind === 'agent' ? at(allowed, await realAsFarAsThere(full)) : null);
-  if (found === null) throw outside(allowed);
-  return { ...found, names: await pathOnDisk(found.root.folder, found.names) };
+  const names = await pathOnDisk(sep, full.split(sep).filter(Boolean));
+  const real = await realAsFarAsThere(join(sep, ...names));
+  const root = rootOf(allowed, real);
+  if (root === null) throw outside(allowed);
+  return {
+    root,
+    names: relative(root.folder, real).split(sep).filter(Boolean),
+    shown: shownAs(allowed, full) || '.',
+  };
 }
 
 /** Pure. An absolute path without `.` and `..`. */
@@ -115,13 +120,6 @@ function asRelative({ kind, start }: FileRoots, path: string): string {
   return home === undefined ? path || '.' : `.${path.slice(home.length)}`;
 }
 
-function at(allowed: FileRoots, full: string): Located | null {
-  const root = rootOf(allowed, full);
-  if (root === null) return null;
-  const names = relative(root.folder, full).split(sep).filter(Boolean);
-  return { root, names, shown: shownAs(allowed, full) || '.' };
-}
-
 /** In the model's terms: the shortest path to anything reachable; empty for the start folder. */
 export function shownAs({ kind, start, media, skills }: FileRoots, full: string): string {
   const skill = kind === 'agent' ? undefined : skills.find(({ folder }) => isWithin(full, folder));
@@ -130,7 +128,7 @@ export function shownAs({ kind, start, media, skills }: FileRoots, full: string)
   return isWithin(full, start) ? relative(start, full) : full;
 }
 
-/** Resolves links as far as the path exists. */
+/** Resolves links as far as the path exists. The opening follows none. */
 async function realAsFarAsThere(path: string): Promise<string> {
   const found = await realpath(path).catch((error: unknown) => codeOf(error));
   if (found !== 'ENOENT') return found.startsWith('/') ? found : path;
@@ -155,9 +153,9 @@ const OUTSIDE =
 
 /** The caller closes the handle. */
 export async function openToRead(allowed: FileRoots, path: string) {
-  const { root, names, shown } = await reallyAt(allowed, await locate(allowed, path));
+  const { root, names, shown } = await locate(allowed, path);
   const name = names.at(-1);
-  if (name === undefined) throw new PathRefusal(`${shown} is a folder.`);
+  if (name === undefined) throw new PathRefusal(`${shown} is a folder.`, 'no file');
   const above = names.slice(0, -1);
   const found = { root: root.folder, names: above, real: join(root.folder, ...above) };
   const isMedia = root.folder === allowed.media;
@@ -165,7 +163,7 @@ export async function openToRead(allowed: FileRoots, path: string) {
   return within(root.folder, above, async (folder) => {
     await refuseUnlessFile(folder, name, shown);
     const handle = await openFile(folder, name);
-    if (handle === null) throw new PathRefusal(`${shown} is no file.`);
+    if (handle === null) throw new PathRefusal(`${shown} is no file.`, 'no file');
     const { size: bytes } = await handle.stat();
     return { handle, bytes, folder: found, name, isMedia, isSkill };
   }).catch(refuse(shown));
@@ -179,7 +177,7 @@ export interface FoundFolder {
 }
 
 export async function findFolder(allowed: FileRoots, path: string): Promise<FoundFolder> {
-  const { root, names, shown } = await reallyAt(allowed, await locate(allowed, path));
+  const { root, names, shown } = await locate(allowed, path);
   const found = { root: root.folder, names, real: join(root.folder, ...names) };
   return within(root.folder, names, async () => found).catch(refuse(shown));
 }
@@ -192,12 +190,13 @@ export async function writeWithin(
   signal: AbortSignal,
   expected?: Uint8Array,
 ): Promise<'written' | 'changed'> {
-  const located = await locate(allowed, path);
-  refuseReadOnly(allowed, located.root);
-  const { root, names, shown } = await reallyAt(allowed, located, 'or new');
-  refuseReadOnly(allowed, root);
+  const { root, names, shown } = await locate(allowed, path);
+  if (root.isReadOnly) {
+    const what = root.folder === allowed.media ? `${MEDIA}/` : shownAs(allowed, root.folder);
+    throw new PathRefusal(`Permission denied: ${what} is only for reading.`);
+  }
   const name = names.at(-1);
-  if (name === undefined) throw new PathRefusal(`${shown} is a folder.`);
+  if (name === undefined) throw new PathRefusal(`${shown} is a folder.`, 'no file');
   // Deeper files could not be counted: the folder would count as full from then on.
   if (names.length > DEEPEST) throw new PathRefusal('Nothing was written: this path is too deep.');
   await refuseOver(root, names, bytes.length);
@@ -284,12 +283,6 @@ const SET_ID = 0o6000;
 /** Opens a file without permission to read it (open(2)); Node has no constant for it. */
 const O_PATH = 0o10000000;
 
-function refuseReadOnly(allowed: FileRoots, { folder, isReadOnly }: Root): void {
-  if (!isReadOnly) return;
-  const what = folder === allowed.media ? `${MEDIA}/` : shownAs(allowed, folder);
-  throw new PathRefusal(`Permission denied: ${what} is only for reading.`);
-}
-
 async function refuseOver({ folder, quota }: Root, names: string[], more: number) {
   if (quota === null) return;
   const before = await lstat(join(folder, ...names)).catch(() => null);
@@ -305,39 +298,11 @@ async function refuseOver({ folder, quota }: Root, names: string[], more: number
   );
 }
 
-/** The real target of a path without any links. `or new`: the last names need not exist. */
-async function reallyAt(
-  allowed: FileRoots,
-  { root, names, shown }: Located,
-  last: 'there' | 'or new' = 'there',
-): Promise<Located> {
-  const full = join(root.folder, ...names);
-  const real = await realpath(full).catch((error: unknown) =>
-    last === 'or new' && isMissing(error) ? null : refuse(shown)(error),
-  );
-  if (real !== null) {
-    const found = at(allowed, real);
-    if (found === null) throw outside(allowed);
-    return { ...found, shown };
-  }
-  if ((await lstat(full).catch(() => null)) !== null) {
-    throw new PathRefusal(`${shown} is a link that leads nowhere.`);
-  }
-  const name = names.at(-1);
-  // A missing root is not recreated: it was not ours.
-  if (name === undefined) throw new PathRefusal(`There is no ${shown}.`, 'missing');
-  const folder = { root, names: names.slice(0, -1), shown: dirname(shown) };
-  const above = await reallyAt(allowed, folder, last);
-  const inside = at(allowed, join(above.root.folder, ...above.names, name));
-  if (inside === null) throw outside(allowed);
-  return { ...inside, shown };
-}
-
 /** Before it is opened: opening a device may have side effects. */
 async function refuseUnlessFile(folder: OpenFolder, name: string, shown: string) {
   const found = await lstat(entryOf(folder, name));
-  if (found.isDirectory()) throw new PathRefusal(`${shown} is a folder.`);
-  if (!found.isFile()) throw new PathRefusal(`${shown} is no file.`);
+  if (found.isDirectory()) throw new PathRefusal(`${shown} is a folder.`, 'no file');
+  if (!found.isFile()) throw new PathRefusal(`${shown} is no file.`, 'no file');
   return found;
 }
 
