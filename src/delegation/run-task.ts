@@ -9,6 +9,7 @@ import { redactor } from '../core/command-env.js';
 import { Fault, sentenceOf } from '../core/errors.js';
 import { channelOf, DEFAULT_PERSONA } from '../core/ids.js';
 import type { ModelMessage } from '../core/model.js';
+import { orAfter } from '../core/patience.js';
 import {
   type AgentDefinition,
   BOARD_CHAT,
@@ -39,32 +40,26 @@ export async function runTask(services: TaskServices, running: Running): Promise
     if (!(await store.noteTask({ id: task.id, owner }, { entries }))) return;
   }
   const viap = viapOf(task);
-  const fail = async (reason: string) => {
-    await endTask(services, { task, viap, outcome: { kind: 'error', reason }, tainted: false });
-  };
-  if (task.request.viap !== null && viap === null) {
-    return fail('The request of this task can no longer be read.');
-  }
-  let run: TaskRun;
-  try {
-    const found = await services.agents.find(task.agent);
-    if (!found.ok) return await fail(found.reason);
-    run = await begin(services, running, found.agent, viap);
-  } catch (error) {
+  const run = await begin(services, running, viap).catch((error: unknown) => {
     log.error({ err: error, task: task.id }, 'could not begin a task');
-    return fail(sentenceOf(error));
-  }
-  await run.work();
+    return sentenceOf(error);
+  });
+  if (typeof run !== 'string') return run.work();
+  await endTask(services, { task, viap, outcome: { kind: 'error', reason: run }, tainted: false });
 }
 
+/** Or why it cannot begin. */
 async function begin(
   services: TaskServices,
   running: Running,
-  agent: AgentDefinition,
   viap: ViapTask | null,
-): Promise<TaskRun> {
+): Promise<TaskRun | string> {
   const { task } = running;
   const { workspace, agents, folders } = services;
+  if (task.request.viap !== null && viap === null) return 'The request of this task can no longer be read.';
+  const found = await agents.find(task.agent);
+  if (!found.ok) return found.reason;
+  const { agent } = found;
   const chatId = task.parent?.chatId ?? BOARD_CHAT;
   const { isOwner, isAmongOwners } = await services.whoGave(task);
   const place = await placeOf(task, viap, {
@@ -126,11 +121,7 @@ class TaskRun {
   }
 
   async work(): Promise<void> {
-    try {
-      await this.#untilEnd();
-    } finally {
-      this.#limit.end();
-    }
+    await this.#untilEnd().finally(this.#limit.end);
   }
 
   /** Repeats requests until there is an end. */
@@ -181,7 +172,15 @@ class TaskRun {
       },
       waits: this.#limit.waits,
     };
-    const done = await settled(clock, services.work.do(asked, signal), signal, messages);
+    const nothing = { messages, steps: [], tainted: true, wasExternalRefused: false };
+    const working = services.work.do(asked, signal).catch((error: unknown): WorkEnd => {
+      const fault =
+        error instanceof Fault ? error : new Fault('internal', 'the work on a task failed', error);
+      return { kind: 'failed', fault, ...nothing };
+    });
+    const aborted = new Promise<void>((resolve) => onAbort(signal, resolve));
+    const hung = aborted.then(() => orAfter(working, SETTLE_MS, clock));
+    const done = (await Promise.race([working, hung])) ?? { kind: 'dropped' as const, ...nothing };
     // However it ended, it no longer waits for a person.
     this.#limit.waits(false);
     this.messages = [...done.messages];
@@ -270,33 +269,6 @@ class TaskRun {
   }
 }
 
-/** An exception is a failure; work that ignores its signal is abandoned. */
-async function settled(
-  clock: Clock,
-  working: Promise<WorkEnd>,
-  signal: AbortSignal,
-  messages: ModelMessage[],
-): Promise<WorkEnd> {
-  const nothing = { messages, steps: [], tainted: true, wasExternalRefused: false };
-  let stopWaiting = () => {};
-  let stopListening = () => {};
-  const hung = new Promise<WorkEnd>((resolve) => {
-    stopListening = onAbort(signal, () => {
-      stopWaiting = clock.after(SETTLE_MS, () => resolve({ kind: 'dropped', ...nothing }));
-    });
-  });
-  const done = working.catch((error: unknown): WorkEnd => {
-    const fault = error instanceof Fault ? error : new Fault('internal', 'the work on a task failed', error);
-    return { kind: 'failed', fault, ...nothing };
-  });
-  try {
-    return await Promise.race([done, hung]);
-  } finally {
-    stopListening();
-    stopWaiting();
-  }
-}
-
 function timeIsUp(minutes: number): string {
   const amount = minutes === 1 ? 'a minute' : `${Math.round(minutes * 100) / 100} minutes`;
   return `The time for this task, ${amount}, was used up before it was done.`;
@@ -305,29 +277,34 @@ function timeIsUp(minutes: number): string {
 /** over: nothing more may be stored, stopped or taken over; timeout; shutdown: the gateway ends. */
 type EndReason = 'over' | 'timeout' | 'shutdown';
 
-export type Running = ReturnType<typeof createRunning>;
-
 /** A task running in this process, shared by its supervisor (`runner.ts`) and its work. */
-export function createRunning(task: Task) {
-  let reason: EndReason | null = null;
-  let current = newController();
-  return {
-    task,
-    /** Reason to end; null: none. */
-    why: () => reason,
-    end(why: EndReason): void {
-      // Once nothing more may be stored, no later reason changes that.
-      if (reason === null || why === 'over') reason = why;
-      current.abort(why);
-    },
-    /** Ends the current request, because a new message comes first. */
-    steer: () => current.abort('steer'),
-    /** Signal for a request: aborts on steering, or when the task has to end. */
-    request(): AbortSignal {
-      if (reason === null) current = newController();
-      return current.signal;
-    },
-  };
+export class Running {
+  #reason: EndReason | null = null;
+  #current = newController();
+
+  constructor(readonly task: Task) {}
+
+  /** Reason to end; null: none. */
+  why(): EndReason | null {
+    return this.#reason;
+  }
+
+  end(why: EndReason): void {
+    // Once nothing more may be stored, no later reason changes that.
+    if (this.#reason === null || why === 'over') this.#reason = why;
+    this.#current.abort(why);
+  }
+
+  /** Ends the current request, because a new message comes first. */
+  steer(): void {
+    this.#current.abort('steer');
+  }
+
+  /** Signal for a request: aborts on steering, or when the task has to end. */
+  request(): AbortSignal {
+    if (this.#reason === null) this.#current = newController();
+    return this.#current.signal;
+  }
 }
 
 function newController(): AbortController {

@@ -4,7 +4,7 @@ import { orAfter } from '../core/patience.js';
 import { backoff } from '../core/retry.js';
 import type { Task, TaskOrigin } from '../core/task.js';
 import { endTask, type TaskServices } from './end.js';
-import { createRunning, type Running, runTask } from './run-task.js';
+import { Running, runTask } from './run-task.js';
 import { viapOf } from './viap/task.js';
 
 export type Runner = ReturnType<typeof createRunner>;
@@ -75,7 +75,7 @@ export function createRunner(services: TaskServices) {
   }
 
   function begin(task: Task): void {
-    const run = createRunning(task);
+    const run = new Running(task);
     followers.saw(task.id, [{ at: task.startedAt ?? clock.now(), kind: 'status', status: 'running' }]);
     const done = finish(services, run, stopped.signal).then(() => {
       running.delete(task.id);

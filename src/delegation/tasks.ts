@@ -3,6 +3,7 @@
  * stop and follow them until they are over (`Tasks`). A runner takes them up.
  */
 import { createHash } from 'node:crypto';
+import { EventEmitter } from 'node:events';
 import { type Clock, OVER } from '../core/clock.js';
 import {
   type Agents,
@@ -75,19 +76,26 @@ export function createTasks(services: {
     tell: (id, text, mode) => store.addTaskMessage({ id, text, mode, now: clock.now() }),
 
     async *follow(id, signal) {
-      const follower = followers.join(id);
+      // A slow follower blocks nobody: it loses its oldest events.
+      const unread: TaskEvent[] = [];
+      let news = new AbortController();
+      const leave = followers.join(id, (events) => {
+        unread.push(...events);
+        unread.splice(0, unread.length - MOST_UNREAD);
+        news.abort(OVER);
+      });
       try {
         while (!signal.aborted) {
           // Before the look, so that no end is missed in between.
-          const news = follower.news();
+          news = new AbortController();
           const task = await store.task(id);
           if (task === null) return;
-          for (const event of follower.read()) yield { kind: 'event', event };
+          for (const event of unread.splice(0)) yield { kind: 'event', event };
           if (ENDED.includes(task.status)) return yield* endOf(task);
-          await clock.sleep(LOOK_EVERY_MS, AbortSignal.any([signal, news]));
+          await clock.sleep(LOOK_EVERY_MS, AbortSignal.any([signal, news.signal]));
         }
       } finally {
-        followers.leave(id, follower);
+        leave();
       }
     },
   };
@@ -102,47 +110,18 @@ function* endOf(task: Task): Generator<TaskProgress> {
   yield { kind: 'end', task };
 }
 
-/** A slow follower blocks nobody: it loses its oldest events. */
-class Follower {
-  #events: TaskEvent[] = [];
-  #news = new AbortController();
-
-  tell(events: readonly TaskEvent[]): void {
-    this.#events = [...this.#events, ...events].slice(-MOST_UNREAD);
-    this.#news.abort(OVER);
-  }
-
-  /** Events since the last call, in order. */
-  read(): TaskEvent[] {
-    return this.#events.splice(0);
-  }
-
-  /** Aborts when there is something to read, or the task may be over. */
-  news(): AbortSignal {
-    this.#news = new AbortController();
-    return this.#news.signal;
-  }
-}
-
 export type Followers = ReturnType<typeof createFollowers>;
 
 /** The followers of tasks in this process. */
 export function createFollowers() {
-  const followed = new Map<string, Set<Follower>>();
+  const followed = new EventEmitter().setMaxListeners(0);
   return {
     /** Without events: the task may be over, so its followers check. */
-    saw(taskId: string, events: readonly TaskEvent[] = []): void {
-      for (const follower of followed.get(taskId) ?? []) follower.tell(events);
-    },
-    join(taskId: string): Follower {
-      const follower = new Follower();
-      followed.set(taskId, (followed.get(taskId) ?? new Set()).add(follower));
-      return follower;
-    },
-    leave(taskId: string, follower: Follower): void {
-      const all = followed.get(taskId);
-      all?.delete(follower);
-      if (all?.size === 0) followed.delete(taskId);
+    saw: (taskId: string, events: readonly TaskEvent[] = []) => void followed.emit(`task ${taskId}`, events),
+    /** Returns a function that leaves it. */
+    join(taskId: string, tell: (events: readonly TaskEvent[]) => void): () => void {
+      followed.on(`task ${taskId}`, tell);
+      return () => void followed.off(`task ${taskId}`, tell);
     },
   };
 }
