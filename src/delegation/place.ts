@@ -5,9 +5,9 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import type { AgentPlace } from '../core/authorisation.js';
-import { codeOf, isMissing } from '../core/file-access.js';
+import { codeOf } from '../core/file-access.js';
 import { nameOnDisk } from '../core/file-names.js';
-import { isWithin, made, realOnes } from '../core/folders.js';
+import { isWithin, made, realAsFarAsThere, realOnes } from '../core/folders.js';
 import type { Task } from '../core/task.js';
 import type { ViapTask } from './viap/task.js';
 
@@ -74,19 +74,8 @@ function environmentOf(viap: ViapTask | null, workspace: string | null): Record<
 
 /** Resolves links and creates the folder if missing; null if that would be outside the roots. */
 async function within(path: string, roots: readonly string[]): Promise<string | null> {
-  const real = await realOf(path);
-  return real !== null && isInside(real, roots) ? made(real).catch(() => null) : null;
-}
-
-/** The real path, even if it does not exist yet; null if there can be none. */
-async function realOf(path: string): Promise<string | null> {
-  try {
-    return await realpath(path);
-  } catch (error) {
-    if (!isMissing(error) || path === dirname(path)) return null;
-    const above = await realOf(dirname(path));
-    return above === null ? null : join(above, basename(path));
-  }
+  const real = await realAsFarAsThere(path);
+  return isInside(real, roots) ? made(real).catch(() => null) : null;
 }
 
 /** Files larger than this get no checksum. */

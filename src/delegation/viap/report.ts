@@ -4,7 +4,7 @@
  * the persona that delegated it and the journal are told.
  */
 
-import { isAbsolute, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import * as z from 'zod';
 import type { AgentPlace } from '../../core/authorisation.js';
 import { redactor } from '../../core/command-env.js';
@@ -48,38 +48,34 @@ function listOf<Item extends z.ZodType>(item: Item) {
     );
 }
 
-const stepForm = z.union([
-  words.transform((what) => ({ what })),
-  z
-    .object({ what: optionalWords, command: optionalWords, cwd: optionalWords, result: optionalWords })
-    .transform(({ what, command, ...rest }) => ({ what: what ?? command ?? '', command, ...rest }))
-    .refine(({ what }) => what !== ''),
-]);
-const artifactForm = z.union([
-  words.transform((path) => ({ path, description: '', sha256: null })),
-  z.object({
-    path: words,
-    description: words.catch(''),
-    sha256: z
-      .string()
-      .trim()
-      .toLowerCase()
-      .regex(/^[0-9a-f]{64}$/)
-      .nullable()
-      .catch(null),
-  }),
-]);
-const errorForm = z.union([
-  words.transform((message) => ({ where: '', message })),
-  z.object({ where: words.catch(''), message: words, stderr_tail: tail }),
-]);
+/** A text alone stands for the field. */
+function orText<Form extends z.ZodType>(field: string, form: Form) {
+  return z.preprocess((given) => (typeof given === 'string' ? { [field]: given } : given), form);
+}
+
+const stepForm = z
+  .object({ what: optionalWords, command: optionalWords, cwd: optionalWords, result: optionalWords })
+  .transform(({ what, command, ...rest }) => ({ what: what ?? command ?? '', command, ...rest }))
+  .refine(({ what }) => what !== '');
+const artifactForm = z.object({
+  path: words,
+  description: words.catch(''),
+  sha256: z
+    .string()
+    .trim()
+    .toLowerCase()
+    .regex(/^[0-9a-f]{64}$/)
+    .nullable()
+    .catch(null),
+});
+const errorForm = z.object({ where: words.catch(''), message: words, stderr_tail: tail });
 
 /** Accepts the usable part of an agent's report. */
 const reportForm = z.object({
   success: z.unknown().transform((value) => value === true),
   summary: words,
-  steps: listOf(stepForm),
-  artifacts: listOf(artifactForm),
+  steps: listOf(orText('what', stepForm)),
+  artifacts: listOf(orText('path', artifactForm)),
   metrics: z
     .object({
       start_time: optionalWords,
@@ -87,24 +83,17 @@ const reportForm = z.object({
       duration_sec: z.number().optional().catch(undefined),
     })
     .catch({}),
-  errors: listOf(errorForm),
+  errors: listOf(orText('message', errorForm)),
   logs: z.object({ stdout_tail: tail, stderr_tail: tail }).catch({}),
   next_actions: listOf(words),
 });
 
-interface ReportStep {
-  what: string;
-  command?: string | undefined;
-  cwd?: string | undefined;
-  result?: string | undefined;
-}
+type ReportStep = z.output<typeof stepForm>;
 
 export interface ViapReport extends z.output<typeof reportForm> {
   viap_version: '3';
-  type: 'VIAP_V3_REPORT';
+  type: typeof VIAP_REPORT;
   task_id: string;
-  steps: ReportStep[];
-  errors: { where: string; message: string; stderr_tail?: string | undefined }[];
 }
 
 /** Finds the report in an answer; of several equal ones any will do. `reason` is for the author. */
@@ -226,18 +215,18 @@ const MOST_RESULT_CHARS = 1_000;
 function commandsIn({ steps, place }: RunRecord) {
   const calls = new Map<string, ToolCall>();
   const results = new Map<string, string>();
+  const begun = new Set<string>();
   for (const step of steps) {
     if (step.kind === 'answer') for (const call of step.calls) calls.set(call.id, call);
+    if (step.kind === 'call') begun.add(step.callId);
     if (step.kind === 'result') results.set(step.callId, step.content);
   }
   const start = place.cwd ?? place.roots[0] ?? '';
-  const begun = new Set(steps.flatMap((step) => (step.kind === 'call' ? [step.callId] : [])));
   return [...begun].flatMap((id) => {
     const call = calls.get(id);
     const given = call?.name === 'shell' ? parsed(call.arguments) : null;
     if (typeof given?.command !== 'string') return [];
-    const named = typeof given.cwd === 'string' ? given.cwd : '';
-    const cwd = isAbsolute(named) ? resolve(named) : resolve(start, named);
+    const cwd = resolve(start, typeof given.cwd === 'string' ? given.cwd : '');
     const result = results.get(id) ?? 'It was cut off: how far it came is not known.';
     const shown = cutWithMarker(result.trim(), MOST_RESULT_CHARS, 'step-max-chars');
     return [{ what: 'Ran a command', command: given.command, cwd, result: shown }];
@@ -245,11 +234,10 @@ function commandsIn({ steps, place }: RunRecord) {
 }
 
 /** A step that names an executed command gets its true folder; commands without a step are appended. */
-function withCommands(steps: readonly ReportStep[], ran: readonly Required<ReportStep>[]): ReportStep[] {
+function withCommands(steps: readonly ReportStep[], ran: ReturnType<typeof commandsIn>): ReportStep[] {
   const left = [...ran];
   const named = steps.map((step) => {
-    const { command } = step;
-    const at = command === undefined ? -1 : left.findIndex((each) => isSame(each.command ?? '', command));
+    const at = left.findIndex(({ command }) => isSame(command, step.command ?? ''));
     const [found] = at < 0 ? [] : left.splice(at, 1);
     return found ? { ...step, command: found.command, cwd: found.cwd } : step;
   });
@@ -313,11 +301,11 @@ function linesOf(name: string, end: OutcomeEnd): string {
   const done = section('What was done', steps.map(stepLine));
   const made = section(
     'Artifacts',
-    artifacts.map(({ path, description: about }) => (about === '' ? path : `${path}: ${about}`)),
+    artifacts.map(({ path, description }) => titled(path, description)),
   );
   const wrong = section(
     success ? 'What did not go as it should' : 'What went wrong',
-    errors.map(({ where, message }) => (where === '' ? message : `${where}: ${message}`)),
+    errors.map(({ where, message }) => titled(where, message)),
   );
   const parts = success
     ? [head, done, made, wrong, section('What is next', next)]
@@ -332,9 +320,12 @@ function section(title: string, items: readonly string[]): string {
   return [`${title}:`, ...lines, ...more].join('\n');
 }
 
-function stepLine({ what, command, result }: ReportStep): string {
-  const ran = command === undefined || what === command ? '' : ` (${command})`;
-  return `${what}${ran}${result === undefined ? '' : `: ${result}`}`;
+function titled(...parts: string[]): string {
+  return parts.filter((part) => part !== '').join(': ');
+}
+
+function stepLine({ what, command, result = '' }: ReportStep): string {
+  return titled(command === undefined || what === command ? what : `${what} (${command})`, result);
 }
 
 /** Keeps a report's text from beginning a line or ending the paragraph. */

@@ -5,8 +5,8 @@
  * received files, and `skills/` the skills, read-only.
  */
 import { constants } from 'node:fs';
-import { chmod, type FileHandle, lstat, open, realpath } from 'node:fs/promises';
-import { basename, dirname, isAbsolute, join, normalize, relative, sep } from 'node:path';
+import { chmod, type FileHandle, lstat, open } from 'node:fs/promises';
+import { isAbsolute, join, normalize, relative, sep } from 'node:path';
 import {
   DEEPEST,
   entriesBelow,
@@ -19,7 +19,7 @@ import {
 import { sizeInWords } from '../../core/cut.js';
 import { codeOf, nullIfMissing } from '../../core/file-access.js';
 import { composed, pathOnDisk } from '../../core/file-names.js';
-import { isWithin } from '../../core/folders.js';
+import { isWithin, realAsFarAsThere } from '../../core/folders.js';
 import type { Skill } from '../../core/skills.js';
 import { writeWhole } from '../../core/write-whole.js';
 import { type FileRoots, type Quota, type Root, rootOf, SKILLS } from './roots.js';
@@ -126,13 +126,6 @@ export function shownAs({ kind, start, media, skills }: FileRoots, full: string)
   if (skill !== undefined) return join(SKILLS, skill.place, relative(skill.folder, full));
   if (media !== null && isWithin(full, media)) return join(MEDIA, relative(media, full));
   return isWithin(full, start) ? relative(start, full) : full;
-}
-
-/** Resolves links as far as the path exists. The opening follows none. */
-async function realAsFarAsThere(path: string): Promise<string> {
-  const found = await realpath(path).catch((error: unknown) => codeOf(error));
-  if (found !== 'ENOENT') return found.startsWith('/') ? found : path;
-  return join(await realAsFarAsThere(dirname(path)), basename(path));
 }
 
 function outside({ kind, roots, skills }: FileRoots): PathRefusal {
