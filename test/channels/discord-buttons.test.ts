@@ -180,7 +180,7 @@ describe('a press', () => {
     stage.fake.settings.interactionAnswerMs = -1;
     const late = stage.fake.press({ from: BEN, messageId: other, which: 'Luna' });
     await stage.until(() => choices().length === 2);
-    await stage.until(() => stage.logged.some((line) => /acknowledging a button press failed/.test(line)));
+    await stage.until(() => stage.logged.some((line) => /answering a Discord interaction failed/.test(line)));
     expect(late.answered).toBe(false);
     expect(stage.logged.filter((line) => /^(warn|error)/.test(line))).toEqual([]);
   });

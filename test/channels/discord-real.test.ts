@@ -4,10 +4,6 @@ import { Directory } from '../../src/channels/discord/directory.js';
 import { inbound, type Known } from '../../src/channels/discord/inbound.js';
 import * as real from './discord-payloads.js';
 
-const unreadable = (error: unknown) => {
-  throw error;
-};
-
 const { BOT, CHANNEL, FORUM, GUILD, MESSAGE, POST, PRIVATE } = real;
 
 function known(more: Partial<Known> = {}): Known {
@@ -21,7 +17,7 @@ function known(more: Partial<Known> = {}): Known {
   directory.note('THREAD_CREATE', real.postBegun);
   directory.note('THREAD_LIST_SYNC', real.threadsInView);
   const me = { id: BOT, name: 'Coterie', applicationId: BOT };
-  return { me, directory, isOurWebhook: () => false, bots: false, unreadable, ...more };
+  return { me, directory, isOurWebhook: () => false, bots: false, ...more };
 }
 
 const heard = (payload: object, more: Partial<Known> = {}) => inbound('MESSAGE_CREATE', payload, known(more));

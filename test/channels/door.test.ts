@@ -7,10 +7,6 @@ import { inbound as telegram } from '../../src/channels/telegram/inbound.js';
 import { type KnownContext, inbound as whatsapp } from '../../src/channels/whatsapp/inbound.js';
 import type { InboundEvent } from '../../src/core/message.js';
 
-const unreadable = (error: unknown) => {
-  throw error;
-};
-
 const MARKER = '<<truncated due to message-max-chars=65536>>';
 
 const known: KnownContext = {
@@ -45,7 +41,7 @@ function onDiscord(content: string, more: object = {}): InboundEvent | null {
   const message = { id: '1100000000000000001', channel_id: '1100000000000000002', type: 0, content, ...more };
   const author = { id: '1100000000000000003', username: 'anna' };
   const me = { id: '1100000000000000009', applicationId: '1100000000000000009', name: 'bot' };
-  const about = { me, directory: new Directory(), isOurWebhook: () => false, bots: false, unreadable };
+  const about = { me, directory: new Directory(), isOurWebhook: () => false, bots: false };
   return discord('MESSAGE_CREATE', { ...message, author, timestamp: '2026-01-01T00:00:00Z' }, about);
 }
 

@@ -5,15 +5,11 @@ import { inbound as discord } from '../../src/channels/discord/inbound.js';
 import { mentioning } from '../../src/channels/kit/incoming.js';
 import { inbound as telegram } from '../../src/channels/telegram/inbound.js';
 
-const unreadable = (error: unknown) => {
-  throw error;
-};
-
 const NAME = 'see evil.example';
 
 test('on Discord, in a message and in an edit of it', () => {
   const me = { id: '424242424242424242', name: 'Coterie', applicationId: '1' };
-  const known = { me, directory: new Directory(), isOurWebhook: () => false, bots: false, unreadable };
+  const known = { me, directory: new Directory(), isOurWebhook: () => false, bots: false };
   const user = { id: '100000000000000100', username: 'anna', global_name: NAME };
   const message = {
     ...{ id: '1300000000000000001', channel_id: '100000000000000600', channel_type: 1, type: 0, flags: 0 },

@@ -3,65 +3,15 @@
  * for threads that began meanwhile, newer messages than the last stored one are fetched and stored before later ones.
  */
 import type * as Discord from 'discord-api-types/v10';
-import type { ChannelState } from '../../core/channel.js';
 import { createSlots } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
 import type { Address, InboundApart, InboundEvent } from '../../core/message.js';
 import { backoffMs } from '../kit/supervise.js';
-import type { Base } from './api.js';
-import { type Directory, persistently, placeOf } from './directory.js';
+import { persistently, placeOf } from './directory.js';
 import { CODE, failureOf } from './failure.js';
 import { roomOf } from './outbound.js';
+import type { DiscordParts } from './parts.js';
 import { byAge, fieldsOf, idOf, isLater, isSnowflake, listOf, snowflakeAt } from './payload.js';
-import type { GatewaySession } from './session.js';
-
-/** Queues of work on events: sequential within a room, parallel across rooms, paused while held. */
-export class Lanes {
-  private readonly tails = new Map<string, Promise<void>>();
-  private readonly held = new Map<string, Promise<unknown>>();
-  private allHeld: Promise<void> | null = null;
-  private openAll = () => {};
-
-  /** The work must not reject. */
-  add(room: string, work: () => void | Promise<void>): void {
-    const before = this.tails.get(room) ?? Promise.resolve();
-    const done = before
-      .then(() => this.released(room))
-      .then(work)
-      .finally(() => {
-        if (this.tails.get(room) === done) this.tails.delete(room);
-      });
-    this.tails.set(room, done);
-  }
-
-  holdAll(): void {
-    this.allHeld ??= new Promise((resolve) => {
-      this.openAll = resolve;
-    });
-  }
-
-  releaseAll(): void {
-    this.allHeld = null;
-    this.openAll();
-  }
-
-  /** `until` must not reject. */
-  hold(room: string, until: Promise<unknown>): void {
-    const all = Promise.all([this.held.get(room), until]);
-    this.held.set(room, all);
-    void all.then(() => {
-      if (this.held.get(room) === all) this.held.delete(room);
-    });
-  }
-
-  private async released(room: string): Promise<void> {
-    for (;;) {
-      const wait = this.allHeld ?? this.held.get(room);
-      if (wait === undefined) return;
-      await wait;
-    }
-  }
-}
 
 /** Guilds arrive one by one after the login; one with an outage does not. */
 const GUILDS_MS = 3_000;
@@ -75,17 +25,13 @@ const MOST_THREADS = 100;
 /** Older messages are not fetched. */
 const HORIZON_MS = 7 * 86_400_000;
 
-export interface HeardRoom {
+interface HeardRoom {
   address: Address;
   threadId: string | null;
   platformMessageId: string;
 }
 
-interface CatchUpParts extends Base {
-  directory: Directory;
-  session: GatewaySession;
-  lanes: Lanes;
-  newest(): Promise<HeardRoom[]>;
+interface CatchUpParts extends DiscordParts {
   eventOf(kind: string, payload: unknown): InboundEvent | null;
   /** Resolves when the events are stored, or the channel stops. */
   store(events: InboundEvent[]): Promise<void>;
@@ -93,9 +39,14 @@ interface CatchUpParts extends Base {
 
 export class CatchUp {
   private over = new AbortController();
+  /** Resolves when it is known which rooms are behind. */
+  private listing: Promise<void> = Promise.resolve();
+  /** Rooms whose messages are being fetched. */
+  private readonly held = new Map<string, Promise<unknown>>();
   private done: Promise<void> = Promise.resolve();
-  private guildTold = () => {};
   private readonly slots = createSlots(SIDE_BY_SIDE);
+  /** A guild was received or lost. */
+  noteGuild = () => {};
 
   constructor(
     private readonly parts: CatchUpParts,
@@ -104,20 +55,31 @@ export class CatchUp {
 
   /** A session began. Ends the work of an earlier call. */
   begin(): void {
-    this.parts.lanes.holdAll();
     this.over.abort();
     this.over = new AbortController();
     const signal = AbortSignal.any([this.over.signal, this.stopping]);
-    this.done = this.done.then(() => this.run(signal));
+    this.listing = new Promise((listed) => {
+      this.done = this.done.then(() => this.run(signal, listed));
+    });
   }
 
-  private async run(signal: AbortSignal): Promise<void> {
+  /** Resolves when this room has no missed messages any more. */
+  async ready(room: string): Promise<void> {
+    for (;;) {
+      const { listing } = this;
+      await listing;
+      const held = this.held.get(room);
+      if (held === undefined && listing === this.listing) return;
+      await held;
+    }
+  }
+
+  private async run(signal: AbortSignal, listed: () => void): Promise<void> {
     const rooms = await this.newest(signal);
     if (rooms.length > 0) await this.allGuilds(signal);
-    if (signal.aborted) return;
     const behind = rooms.filter((room) => this.isBehind(room));
     const fetched = this.fetchAll([...behind, ...this.threadsBegun(rooms)], signal);
-    this.parts.lanes.releaseAll();
+    listed();
     await fetched;
     if (!signal.aborted) await this.parts.session.complete();
   }
@@ -126,10 +88,18 @@ export class CatchUp {
   private async fetchAll(rooms: readonly HeardRoom[], signal: AbortSignal): Promise<void> {
     const fetches = rooms.map((room) => {
       const fetched = this.fetchMissed(room, signal);
-      this.parts.lanes.hold(roomOf(room), fetched);
+      this.hold(roomOf(room), fetched);
       return fetched;
     });
     await Promise.all(fetches);
+  }
+
+  private hold(room: string, until: Promise<void>): void {
+    const all = Promise.all([this.held.get(room), until]);
+    this.held.set(room, all);
+    void all.then(() => {
+      if (this.held.get(room) === all) this.held.delete(room);
+    });
   }
 
   /** Threads, and forum posts, that began meanwhile: only in servers where people talked with us. */
@@ -162,14 +132,14 @@ export class CatchUp {
         signal,
       );
     });
-    for (const id of ids) this.parts.lanes.hold(id, this.done);
+    for (const id of ids) this.hold(id, this.done);
   }
 
   /** The last message of each room, the latest first. */
   private async newest(signal: AbortSignal): Promise<HeardRoom[]> {
     for (let tries = 0; !signal.aborted; tries += 1) {
       try {
-        return latestOfEach(await this.parts.newest());
+        return latestOfEach(await this.parts.host.newest());
       } catch (error) {
         const reason = describe(error);
         this.parts.log.warn({ channel: 'discord', reason }, 'reading the newest messages failed; retrying');
@@ -182,16 +152,12 @@ export class CatchUp {
   /** Guilds list the last message of each of their channels, which saves most calls. */
   private async allGuilds(signal: AbortSignal): Promise<void> {
     const told = new AbortController();
-    this.guildTold = () => {
+    this.noteGuild = () => {
       if (this.parts.directory.hasAllGuilds()) told.abort();
     };
-    this.guildTold();
+    this.noteGuild();
     await this.parts.clock.sleep(GUILDS_MS, AbortSignal.any([told.signal, signal]));
-    this.guildTold = () => {};
-  }
-
-  noteGuild(): void {
-    this.guildTold();
+    this.noteGuild = () => {};
   }
 
   /** Also true if the last message is unknown. */
@@ -255,13 +221,11 @@ export class CatchUp {
 
 /** A private thread may be listed twice: as a chat of its own, and formerly as a thread of its channel. */
 function latestOfEach(rooms: readonly HeardRoom[]): HeardRoom[] {
-  const oldestFirst = rooms
+  const seen = new Set<string>();
+  return rooms
     .filter((room) => isSnowflake(roomOf(room)) && isSnowflake(room.platformMessageId))
-    .map((room) => ({ room, id: room.platformMessageId }))
-    .sort(byAge);
-  return [...new Map(oldestFirst.map(({ room }) => [roomOf(room), room])).values()].sort((one, other) =>
-    byAge({ id: other.platformMessageId }, { id: one.platformMessageId }),
-  );
+    .sort((one, other) => byAge({ id: other.platformMessageId }, { id: one.platformMessageId }))
+    .filter((room) => !seen.has(roomOf(room)) && seen.add(roomOf(room)));
 }
 
 /** In the channel's state: every stored thread was asked about. */
@@ -270,16 +234,13 @@ const ASKED = 'threads';
 /**
  * Makes private threads, formerly stored as threads, chats of their own. Never rejects; retries at start-up.
  */
-export async function tellPrivateThreads(
-  parts: CatchUpParts,
-  state: ChannelState,
-  signal: AbortSignal,
-): Promise<void> {
+export async function tellPrivateThreads(parts: CatchUpParts, signal: AbortSignal): Promise<void> {
+  const { state } = parts.host;
   try {
     if ((await state.get([ASKED])).has(ASKED)) return;
     const events: InboundApart[] = [];
     let isAllKnown = true;
-    for (const { address, threadId } of await parts.newest()) {
+    for (const { address, threadId } of await parts.host.newest()) {
       if (threadId === null || !isSnowflake(threadId)) continue;
       const found = await isPrivate(parts, address, threadId, signal);
       if (found === true) events.push({ kind: 'apart', from: address, threadId, to: threadId });
@@ -297,21 +258,19 @@ export async function tellPrivateThreads(
 }
 
 /** null if Discord does not tell; a thread that is gone counts as public. */
-async function isPrivate(parts: CatchUpParts, channel: string, thread: string, signal: AbortSignal) {
+function isPrivate(parts: CatchUpParts, channel: string, thread: string, signal: AbortSignal) {
   const { api, directory } = parts;
-  let found: boolean | null = null;
-  await persistently(parts, signal, 'looking up a Discord thread failed', async () => {
+  return persistently(parts, signal, 'looking up a Discord thread failed', async () => {
     try {
       const known = await directory.ask(api, thread, signal);
-      found = known && placeOf(known).threadId === null;
+      return known && placeOf(known).threadId === null;
     } catch (error) {
       const { code } = failureOf(error);
-      if (code !== CODE.missingAccess && code !== CODE.unknownChannel) throw error;
-      const isBarred = code === CODE.missingAccess;
+      if (code === CODE.unknownChannel) return false;
+      if (code !== CODE.missingAccess) throw error;
       // Access to a channel includes its threads, except private ones.
-      if (isBarred) await api.get(`/channels/${channel}`, signal);
-      found = isBarred;
+      await api.get(`/channels/${channel}`, signal);
+      return true;
     }
   });
-  return found as boolean | null;
 }

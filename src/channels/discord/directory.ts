@@ -261,37 +261,37 @@ function nicksOf(members: Told<Pick<Discord.APIGuildMember, 'user' | 'nick'>>[])
 /** More than ten minutes. Newer messages should not wait longer. */
 const MOST_TRIES = 15;
 
-/** Retries all failures except refusals. Never rejects. */
-export async function persistently(
+/** Retries all failures except refusals; null if it never worked. Never rejects. */
+export async function persistently<Result>(
   { clock, log }: Base,
   signal: AbortSignal,
   failed: string,
-  act: () => Promise<unknown>,
-): Promise<void> {
+  act: () => Promise<Result>,
+): Promise<Result | null> {
   for (let tries = 0; !signal.aborted; tries += 1) {
     try {
-      await act();
-      return;
+      return await act();
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) break;
       const failure = failureOf(error);
       const { reason } = failure;
       if (isRefusal(failure) || tries >= MOST_TRIES) {
         log.warn({ channel: 'discord', reason }, `${failed}; continuing without`);
-        return;
+        return null;
       }
       log.debug({ channel: 'discord', reason }, `${failed}; retrying`);
       await clock.sleep(Math.max(failure.retryAfterMs ?? 0, backoffMs(tries)), signal);
     }
   }
+  return null;
 }
 
 /** Looks up guilds and channels that the gateway did not send: a resumed session sends none. */
 export function createLookup(base: Base, directory: Directory, signal: AbortSignal) {
   const { api } = base;
-  const guilds = new LRUCache<string, Promise<void>>({ max: MOST_NOTED });
+  const guilds = new LRUCache<string, Promise<unknown>>({ max: MOST_NOTED });
 
-  function findGuild(id: string): Promise<void> {
+  function findGuild(id: string): Promise<unknown> {
     return persistently(base, signal, 'looking up a Discord server failed', async () => {
       const [guild, channels] = await Promise.all([
         api.get(`/guilds/${id}`, signal),

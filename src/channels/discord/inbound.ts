@@ -32,8 +32,6 @@ export interface Known extends OurSenders {
   directory: Directory;
   /** Whether messages of other bots and webhooks are accepted. */
   bots: boolean;
-  /** Logs an event that cannot be read, and is skipped. */
-  unreadable(error: unknown): void;
 }
 
 /** People's messages; the other types are Discord's own announcements. */
@@ -44,13 +42,8 @@ const ANSWERED = new Set<unknown>([
 ]);
 
 export function inbound(kind: string, payload: unknown, known: Known): InboundEvent | null {
-  try {
-    const event = eventOf(kind, fieldsOf(payload), known);
-    return event && boundedEvent(event);
-  } catch (error) {
-    known.unreadable(error);
-    return null;
-  }
+  const event = eventOf(kind, fieldsOf(payload), known);
+  return event && boundedEvent(event);
 }
 
 function eventOf(kind: string, told: object, known: Known): InboundEvent | null {

@@ -1,7 +1,6 @@
 /** Native commands and pressed buttons: to be answered or announced within 3 s, and within 15 minutes. */
 import * as Discord from 'discord-api-types/v10';
 import type { ChoiceOutcome, Reception, SendResult } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
 import { createMutex, type Mutex } from '../../core/concurrency.js';
 import { platformId } from '../../core/ids.js';
 import type { InboundChat } from '../../core/message.js';
@@ -29,6 +28,13 @@ interface Interaction {
   application_id: string;
 }
 
+interface PendingInteraction extends Interaction {
+  /** Its steps run one after the other. */
+  inTurn: Mutex;
+  /** `deferred`: an answer was announced. `lost`: Discord does not know it any more. */
+  stage: 'open' | 'deferred' | 'answered' | 'lost';
+}
+
 /** A call for an interaction: without our token. */
 function callback({ id, token }: Interaction, type: Discord.InteractionResponseType, data?: object): ApiCall {
   const path = `/interactions/${id}/${token}/callback`;
@@ -50,114 +56,96 @@ function privately(content: string) {
   return { content, flags: Discord.MessageFlags.Ephemeral, allowed_mentions: { parse: [] } };
 }
 
-/** The pending interactions. Each is announced in time, and expires when Discord accepts no more answers. */
-class Waiting<One extends Interaction & { inTurn: Mutex }> {
+/** Each is announced in time, and expires when Discord accepts no more answers. */
+abstract class Interactions<One extends PendingInteraction> {
   private readonly pending = new Map<string, { one: One; timers: (() => void)[] }>();
 
-  constructor(
-    private readonly clock: Clock,
-    private readonly announce: (one: One) => Promise<void>,
-    private readonly expire: (one: One) => Promise<void>,
-  ) {}
+  constructor(protected readonly base: Base) {}
+
+  protected abstract announce(one: One): Promise<void>;
+  protected async expire(_one: One): Promise<void> {}
 
   /** Adds it; idempotent. */
-  open(one: One): void {
+  protected add(one: One): void {
     if (this.pending.has(one.id)) return;
+    const { clock } = this.base;
     const timers = [
-      this.clock.after(ANNOUNCE_MS, () => void one.inTurn(() => this.announce(one))),
-      this.clock.after(EXPIRES_MS, () => {
-        this.forget(one);
+      clock.after(ANNOUNCE_MS, () => void one.inTurn(() => this.announce(one))),
+      clock.after(EXPIRES_MS, () => {
+        this.take(one.id);
         void one.inTurn(() => this.expire(one));
       }),
     ];
     this.pending.set(one.id, { one, timers });
   }
 
-  get(id: string): One | undefined {
+  protected get(id: string): One | undefined {
     return this.pending.get(id)?.one;
   }
 
-  forget({ id }: One): void {
-    for (const cancel of this.pending.get(id)?.timers ?? []) cancel();
+  /** It is neither announced nor expires any more. */
+  protected take(id: string): One | undefined {
+    const { one, timers = [] } = this.pending.get(id) ?? {};
+    for (const cancel of timers) cancel();
     this.pending.delete(id);
+    return one;
   }
 
-  forgetAll(): void {
-    for (const { one } of this.pending.values()) this.forget(one);
+  /** Best effort. */
+  protected async quietly(one: One, act: () => Promise<unknown>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      const { reason, code } = failureOf(error);
+      if (GONE.has(code)) one.stage = 'lost';
+      this.base.log.debug({ channel: 'discord', reason }, 'answering a Discord interaction failed');
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const id of this.pending.keys()) this.take(id);
   }
 }
 
 type Why = Reception['rejected'][number]['why'];
 
-interface Command extends Interaction {
-  /** Its steps run one after the other. */
-  inTurn: Mutex;
+interface Command extends PendingInteraction {
   chat: InboundChat;
-  /** `deferred`: an answer was announced. `lost`: Discord does not know it any more. */
-  stage: 'open' | 'deferred' | 'answered' | 'lost';
-  /** Answers that arrived, by the nonce of their message. */
-  arrived: Map<string, string>;
 }
 
 /** Native commands. One that can no longer be answered as such gets an ordinary message. */
-export class Answers {
-  private readonly waiting: Waiting<Command>;
-
+export class Answers extends Interactions<Command> {
   constructor(
-    private readonly base: Base,
+    base: Base,
     private readonly resends: Resends,
   ) {
-    this.waiting = new Waiting<Command>(
-      base.clock,
-      (command) => this.defer(command),
-      (command) => this.withdraw(command),
-    );
+    super(base);
   }
 
   open(interaction: Interaction, chat: InboundChat): void {
-    this.waiting.open({ ...interaction, inTurn: createMutex(), chat, stage: 'open', arrived: new Map() });
+    this.add({ ...interaction, inTurn: createMutex(), stage: 'open', chat });
   }
 
   awaits(id: string): boolean {
-    const stage = this.waiting.get(id)?.stage;
+    const stage = this.get(id)?.stage;
     return stage === 'open' || stage === 'deferred';
   }
 
   /** Tells a person privately why they were not let in. Never rejects. */
   async turnAway(id: string, why: Why): Promise<void> {
-    const command = this.waiting.get(id);
+    const command = this.take(id);
     if (command === undefined) return;
-    this.waiting.forget(command);
-    const words = turnedAway(why, command.chat);
-    await command.inTurn(() => this.quietly(command, () => this.answerPrivately(command, words)));
+    const data = privately(turnedAway(why, command.chat));
+    await command.inTurn(() => this.quietly(command, () => this.answerPrivately(command, data)));
   }
 
   /** null if it is no such command, or can no longer be answered as one. */
   async answer(id: string, content: Content, message: Outgoing, signal: AbortSignal) {
-    const command = this.waiting.get(id);
+    const command = this.get(id);
     return command?.inTurn(() => this.answerNow(command, content, message, signal)) ?? null;
   }
 
-  close(): void {
-    this.waiting.forgetAll();
-  }
-
-  private failed(command: Command, error: unknown) {
-    const failure = failureOf(error);
-    if (GONE.has(failure.code)) command.stage = 'lost';
-    return failure;
-  }
-
-  private async quietly(command: Command, act: () => Promise<unknown>): Promise<void> {
-    try {
-      await act();
-    } catch (error) {
-      const { reason } = this.failed(command, error);
-      this.base.log.debug({ channel: 'discord', reason }, 'answering a native command failed');
-    }
-  }
-
-  private async defer(command: Command): Promise<void> {
+  protected async announce(command: Command): Promise<void> {
     if (command.stage !== 'open') return;
     // A failure can be ignored: if it arrived all the same, the answer's own call is told so.
     await this.quietly(command, async () => {
@@ -169,7 +157,7 @@ export class Answers {
   }
 
   /** No answer will follow after all. */
-  private async withdraw(command: Command): Promise<void> {
+  protected override async expire(command: Command): Promise<void> {
     if (command.stage === 'deferred')
       await this.quietly(command, () => this.base.api.call(original(command, 'DELETE')));
     command.stage = 'lost';
@@ -202,11 +190,11 @@ export class Answers {
     message: Outgoing,
     signal: AbortSignal,
   ): Promise<SendResult | null> {
-    const known = command.arrived.get(message.nonce);
+    const known = this.resends.arrivedAs(message);
     if (known !== undefined) return { kind: 'sent', platformMessageId: known };
     const { files } = message;
     // An upload may take longer than Discord waits.
-    if (files.length > 0) await this.defer(command);
+    if (files.length > 0) await this.announce(command);
     const idFrom = async (call: ApiCall) =>
       (await this.base.api.call<Discord.APIMessage>({ ...call, files }, signal)).id ?? command.id;
     let id: string | null = null;
@@ -222,7 +210,8 @@ export class Answers {
         id = there?.platformMessageId ?? (await idFrom(followUp(command, content)));
       }
     } catch (error) {
-      const failure = this.failed(command, error);
+      const failure = failureOf(error);
+      if (GONE.has(failure.code)) command.stage = 'lost';
       if (content.components !== undefined && areButtonsRefused(failure)) {
         const { reason } = failure;
         this.base.log.warn({ channel: 'discord', reason }, 'Discord refused buttons; answering without them');
@@ -231,14 +220,12 @@ export class Answers {
       return command.stage === 'lost' ? null : sendResult(failure);
     }
     if (id === null) return null;
-    command.arrived.set(message.nonce, id);
     this.resends.noteSent(message, id);
     return { kind: 'sent', platformMessageId: id };
   }
 
   /** Ends it, visible to nobody else. */
-  private async answerPrivately(command: Command, content: string): Promise<void> {
-    const data = privately(content);
+  private async answerPrivately(command: Command, data: object): Promise<void> {
     if (command.stage === 'open') {
       await this.base.api.call(
         callback(command, Discord.InteractionResponseType.ChannelMessageWithSource, data),
@@ -266,82 +253,62 @@ function turnedAway(why: Why, { address, within }: InboundChat): string {
   }
 }
 
-interface Press extends Interaction {
-  inTurn: Mutex;
-  isAnswered: boolean;
-}
-
 /** Pressed buttons: answered when the press is stored, which removes the buttons. Best effort. */
-export class Presses {
-  private readonly waiting: Waiting<Press>;
+export class Presses extends Interactions<PendingInteraction> {
   private readonly settling = new Set<Promise<void>>();
 
-  constructor(private readonly base: Base) {
-    const { DeferredMessageUpdate } = Discord.InteractionResponseType;
-    this.waiting = new Waiting<Press>(
-      base.clock,
-      (press) => this.quietly(() => this.answerFirst(press, DeferredMessageUpdate)),
-      async () => {},
-    );
-  }
-
   open(interaction: Interaction): void {
-    this.waiting.open({ ...interaction, inTurn: createMutex(), isAnswered: false });
+    this.add({ ...interaction, inTurn: createMutex(), stage: 'open' });
   }
 
   /** The press is stored, with this outcome. Returns at once. */
   settle(id: string, became: ChoiceOutcome): void {
-    const press = this.waiting.get(id);
+    const press = this.take(id);
     if (press === undefined) return;
-    this.waiting.forget(press);
     const done = press.inTurn(() => this.answer(press, became));
     this.settling.add(done);
     void done.then(() => this.settling.delete(done));
   }
 
   /** Resolves when the stored presses are answered. */
-  async close(): Promise<void> {
-    this.waiting.forgetAll();
+  override async close(): Promise<void> {
+    await super.close();
     await Promise.all(this.settling);
   }
 
-  private async answer(press: Press, became: ChoiceOutcome): Promise<void> {
+  protected announce(press: PendingInteraction): Promise<void> {
+    const { DeferredMessageUpdate } = Discord.InteractionResponseType;
+    return this.quietly(press, () => this.answerFirst(press, DeferredMessageUpdate));
+  }
+
+  private async answer(press: PendingInteraction, became: ChoiceOutcome): Promise<void> {
     const { api } = this.base;
+    const { UpdateMessage, ChannelMessageWithSource } = Discord.InteractionResponseType;
     const noButtons = { components: [] };
     const words = PRESS_ANSWERS[became];
     if (became !== 'not yours') {
-      await this.quietly(async () => {
-        if (await this.answerFirst(press, Discord.InteractionResponseType.UpdateMessage, noButtons)) return;
+      await this.quietly(press, async () => {
+        if (await this.answerFirst(press, UpdateMessage, noButtons)) return;
         await api.call(original(press, 'PATCH', noButtons));
       });
     }
     if (words === null) return;
     const data = privately(words);
-    await this.quietly(async () => {
-      const { ChannelMessageWithSource } = Discord.InteractionResponseType;
+    await this.quietly(press, async () => {
       if (await this.answerFirst(press, ChannelMessageWithSource, data)) return;
       await api.call(followUp(press, data));
     });
   }
 
-  private async answerFirst(press: Press, type: Discord.InteractionResponseType, data?: object) {
-    if (press.isAnswered) return false;
-    press.isAnswered = true;
+  private async answerFirst(press: PendingInteraction, type: Discord.InteractionResponseType, data?: object) {
+    if (press.stage !== 'open') return false;
+    press.stage = 'answered';
     try {
       await this.base.api.call(callback(press, type, data));
       return true;
     } catch (error) {
       if (failureOf(error).code === CODE.alreadyAnswered) return false;
       throw error;
-    }
-  }
-
-  private async quietly(act: () => Promise<unknown>): Promise<void> {
-    try {
-      await act();
-    } catch (error) {
-      const { reason } = failureOf(error);
-      this.base.log.debug({ channel: 'discord', reason }, 'acknowledging a button press failed');
     }
   }
 }

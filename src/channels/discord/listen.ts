@@ -2,10 +2,11 @@
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
 import type { Receive, Reception } from '../../core/channel.js';
+import { locks } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
 import type { InboundEvent } from '../../core/message.js';
 import { backoffMs } from '../kit/supervise.js';
-import { CatchUp, Lanes, tellPrivateThreads } from './catch-up.js';
+import { CatchUp, tellPrivateThreads } from './catch-up.js';
 import { createConnection } from './connection.js';
 import { createLookup, placeOf } from './directory.js';
 import { failureOf, MOST_NOTED } from './failure.js';
@@ -121,10 +122,10 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
   const { host, api, identity, session, directory, log } = parts;
   const queue = createQueue(parts, receive, signal);
   const lookUp = createLookup(parts, directory, signal);
-  const lanes = new Lanes();
+  /** Events are sequential within a room, parallel across rooms. */
+  const inTurn = locks();
   const edited = new LRUCache<string, true>({ max: MOST_NOTED });
-  const store = (events: InboundEvent[]) => queue.add(events, null);
-  const catchUpParts = { ...parts, lanes, newest: () => host.newest(), eventOf, store };
+  const catchUpParts = { ...parts, eventOf, store: (events: InboundEvent[]) => queue.add(events, null) };
   const catchUp = new CatchUp(catchUpParts, signal);
   const connection = createConnection(parts, take);
 
@@ -132,16 +133,14 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
     const me = identity.known();
     if (me === null) return null;
     const { bots } = host.options;
-    const isOurWebhook = (id: string) => parts.webhooks.isOurs(id);
-    const event = inbound(kind, payload, {
-      me,
-      directory,
-      bots,
-      isOurWebhook,
-      unreadable: (error) => skipped(kind, error),
-    });
-    if (event?.kind === 'message') parts.quotes.note(event);
-    return event;
+    try {
+      const event = inbound(kind, payload, { me, directory, bots, isOurWebhook: parts.webhooks.isOurs });
+      if (event?.kind === 'message') parts.quotes.note(event);
+      return event;
+    } catch (error) {
+      skipped(kind, error);
+      return null;
+    }
   }
 
   function skipped(kind: string, error: unknown): void {
@@ -164,27 +163,28 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
       if (kind === 'MESSAGE_CREATE') noteMessage(parts, payload);
       const room = idOf(fieldsOf<Discord.APIMessage>(payload).channel_id);
       if (!STORED.has(kind) || room === undefined) return;
-      if (kind === 'INTERACTION_CREATE') noteInteraction(parts, fieldsOf(payload), eventOf(kind, payload));
+      if (kind === 'INTERACTION_CREATE') {
+        const event = eventOf(kind, payload);
+        noteInteraction(parts, fieldsOf(payload), event);
+        if (event === null) return;
+      }
       session.came(packet);
-      lanes.add(room, () => pass(packet, room));
+      void inTurn(room, () => pass(packet, room));
     } catch (error) {
       skipped(kind, error);
     }
   }
 
+  /** Never rejects. */
   async function pass(packet: Packet, room: string): Promise<void> {
     const { kind, payload } = packet;
-    try {
-      const guildId = idOf(fieldsOf<{ guild_id: string }>(payload).guild_id);
-      if (guildId !== undefined) await lookUp(kind, room, guildId);
-      const event = eventOf(kind, payload);
-      if (event === null || isRepeated(event)) session.done([packet]);
-      else void queue.add([event], packet);
-    } catch (error) {
-      // An unreadable event must not keep the others from being stored.
-      session.done([packet]);
-      skipped(kind, error);
-    }
+    await catchUp.ready(room);
+    const guildId = idOf(fieldsOf<{ guild_id: string }>(payload).guild_id);
+    if (guildId !== undefined) await lookUp(kind, room, guildId);
+    const event = eventOf(kind, payload);
+    // An unreadable event must not keep the others from being stored.
+    if (event === null || isRepeated(event)) session.done([packet]);
+    else void queue.add([event], packet);
   }
 
   /** Discord repeats an edited message when it gets a preview or is pinned. */
@@ -201,7 +201,7 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
       const reason = describe(error);
       log.warn({ channel: 'discord', reason }, 'reading the Discord session failed; beginning a new one');
     });
-    const told = tellPrivateThreads(catchUpParts, host.state, signal);
+    const told = tellPrivateThreads(catchUpParts, signal);
     await connection.run(signal);
     await told;
     await queue.idle();

@@ -8,7 +8,7 @@ import { Answers, Presses } from './interactions.js';
 import type { DiscordOptions } from './options.js';
 import { createResends } from './resend.js';
 import { GatewaySession } from './session.js';
-import { createQuotes, WebhookSpeaker, Webhooks } from './webhooks.js';
+import { createQuotes, Webhooks } from './webhooks.js';
 
 export type DiscordParts = ReturnType<typeof createParts>;
 
@@ -18,7 +18,7 @@ export function createParts(host: ChannelHost<DiscordOptions>) {
   const base = { api, clock, log };
   const identity = createIdentity(base);
   const directory = new Directory();
-  const webhooks = new Webhooks(base, identity);
+  const webhooks = new Webhooks(base, identity, directory);
   const resends = createResends(base, identity, webhooks);
   return {
     ...base,
@@ -29,7 +29,6 @@ export function createParts(host: ChannelHost<DiscordOptions>) {
     webhooks,
     resends,
     session: new GatewaySession(host, identity),
-    speaker: new WebhookSpeaker(base, identity, webhooks, directory),
     answers: new Answers(base, resends),
     presses: new Presses(base),
     quotes: createQuotes(base, directory),

@@ -74,9 +74,8 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
       const key = keyOf(message);
       const path = `/channels/${message.room}/messages`;
       const page = await api.get<Discord.APIMessage[]>(path, signal, { limit: '100' });
-      const isOurWebhook = (id: string) => webhooks.isOurs(id);
       const ours = page
-        .filter((each) => isOurs(each, { me, isOurWebhook }) && mayBe(each, message))
+        .filter((each) => isOurs(each, { me, isOurWebhook: webhooks.isOurs }) && mayBe(each, message))
         .filter(({ id }) => (known.get(id) ?? key) === key)
         .sort(byAge);
       const others = otherWords(message);
@@ -107,6 +106,8 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
       tried.set(keyOf(message), { since, words: { content, heading, authored } });
     },
     noteSent: (message: Outgoing, id: string) => note(keyOf(message), id),
+    /** Its id, if an earlier try is known to have arrived. */
+    arrivedAs: (message: Outgoing): string | undefined => arrived.get(keyOf(message)),
     /** null if there was none, or none can be found. */
     async find(message: Outgoing, signal: AbortSignal): Promise<EarlierTry | null> {
       if (message.earlierTries === 0) return null;

@@ -66,7 +66,7 @@ async function sendOne(
   options: SendOptions,
   voice: VoiceForm | null = null,
 ): Promise<SendResult> {
-  const { answers, resends, speaker, quotes } = parts;
+  const { answers, resends, webhooks, quotes } = parts;
   const { replyTo, key, earlierTries, createdAt, signal } = options;
   const named = contentOf(withName(part, options), parts.options);
   const plain = contentOf(part, parts.options);
@@ -100,7 +100,7 @@ async function sendOne(
   }
   resends.noteTry(message);
   if (author !== null) {
-    const result = await speaker.say(to, { author, ...through, files, room: message.room }, signal);
+    const result = await webhooks.say(to, { author, ...through, files, room: message.room }, signal);
     if (result?.kind === 'sent') resends.noteSent(message, result.platformMessageId);
     if (result !== null) return result;
   }
@@ -109,7 +109,7 @@ async function sendOne(
 
 /** As the bot itself. Drops parts that Discord refuses (voice form, buttons, reference). */
 async function post(
-  { api, resends, speaker, log }: DiscordParts,
+  { api, resends, webhooks, log }: DiscordParts,
   content: Content,
   message: Outgoing,
   replyTo: string | null,
@@ -136,7 +136,7 @@ async function post(
       const { id, content: shows } = await api.call<Discord.APIMessage>(call, signal);
       if (!id) return { kind: 'unreachable', reason: 'Discord answers without a message', taken: 'no' };
       resends.noteSent(message, id);
-      speaker.noteBot(id);
+      webhooks.noteBot(id);
       // Discord matched its nonce, with the words of an earlier try.
       if (message.earlierTries > 0 && shows.trim() !== message.content.trim()) {
         const words = { content: '', ...said };
@@ -167,7 +167,7 @@ async function post(
 
 /** Never throws. `sent` only if Discord now shows exactly this. */
 export async function edit(
-  { api, speaker, quotes, options: channelOptions }: DiscordParts,
+  { api, webhooks, quotes, options: channelOptions }: DiscordParts,
   to: Recipient,
   id: string,
   part: Part,
@@ -177,7 +177,7 @@ export async function edit(
   if (unknown !== null) return unknown;
   let by: SaidBy | null = null;
   try {
-    by = await speaker.saidBy(to, id, options);
+    by = await webhooks.saidBy(to, id, options);
     if (by.kind === 'lost') return { kind: 'refused', reason: 'the webhook of the message is gone' };
     const isPlain = by.kind === 'webhook' && !by.named;
     const content = contentOf(isPlain ? part : withName(part, options), channelOptions);
@@ -191,28 +191,28 @@ export async function edit(
     return { kind: 'refused', reason: 'Discord shows something else than the edited message' };
   } catch (error) {
     const failure = failureOf(error);
-    if (by?.kind === 'webhook') speaker.noteFailure(by.webhook, failure);
+    if (by?.kind === 'webhook') webhooks.noteFailure(by.webhook, failure);
     return sendResult(failure);
   }
 }
 
 /** Never throws. */
 export async function remove(
-  { api, speaker, log }: DiscordParts,
+  { api, webhooks, log }: DiscordParts,
   to: Recipient,
   id: string,
   options: SendOptions,
 ): Promise<void> {
   if (unknownMessage(to, id) !== null) return;
   // If the author is unknown, the bot may have permission to delete other people's messages.
-  const by = await speaker.saidBy(to, id, options).catch((): SaidBy => BOT);
+  const by = await webhooks.saidBy(to, id, options).catch((): SaidBy => BOT);
   for (const way of by.kind === 'webhook' ? [by, BOT] : [BOT]) {
     try {
       await api.call(callOn(way, 'DELETE', to, id), options.signal);
       return;
     } catch (error) {
       const failure = failureOf(error);
-      if (way.kind === 'webhook') speaker.noteFailure(way.webhook, failure);
+      if (way.kind === 'webhook') webhooks.noteFailure(way.webhook, failure);
       log.debug({ channel: 'discord', reason: failure.reason }, 'removing a message failed');
       if (!isRefusal(failure)) return;
     }

@@ -30,99 +30,6 @@ interface ChannelWebhook {
   webhook?: OwnWebhook | undefined;
   /** Until then there can be none, unless roles or channels change. */
   barred?: { until: number; lifts: number };
-  isTold?: boolean;
-}
-
-export class Webhooks {
-  private readonly channels = new LRUCache<string, ChannelWebhook>({ max: MOST_NOTED });
-  /** Those that we have used; dead if Discord does not know them any more. */
-  private readonly ours = new LRUCache<string, 'alive' | 'dead'>({ max: MOST_NOTED });
-  /** Two concurrent requests must not create two. */
-  private readonly alone = locks();
-
-  constructor(
-    private readonly base: Base,
-    private readonly identity: Identity,
-  ) {}
-
-  /** Ours in this channel, the oldest. Rejects when Discord cannot be asked. */
-  async find(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
-    const { webhook } = this.channels.get(channel) ?? {};
-    if (webhook !== undefined && !this.isDead(webhook)) return webhook;
-    const me = await this.identity.ask(signal);
-    const path = `/channels/${channel}/webhooks`;
-    const listed = await this.base.api.get<Discord.APIWebhook[]>(path, signal);
-    const [found] = listed
-      .filter(({ type, token }) => type === Discord.WebhookType.Incoming && token)
-      .filter(({ user, application_id }) => user?.id === me.id || application_id === me.applicationId)
-      .filter((each) => !this.isDead(each))
-      .sort(byAge);
-    return found === undefined ? null : this.note(channel, found);
-  }
-
-  /** The same, created if missing; null if there can be none now. */
-  take(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
-    return this.alone(channel, async () => {
-      const { barred } = this.channels.get(channel) ?? {};
-      const { api, clock } = this.base;
-      if (barred && barred.until > clock.now() && barred.lifts === api.forbidden.lifts()) return null;
-      try {
-        const there = await this.find(channel, signal);
-        if (there !== null) return there;
-        const path = `/channels/${channel}/webhooks`;
-        const body = { name: NEUTRAL_NAME };
-        const made = await api.call<Discord.APIWebhook>({ method: 'POST', path, body }, signal);
-        if (!made.id || !made.token) throw new Error('Discord made a webhook and does not say which');
-        return this.note(channel, made);
-      } catch (error) {
-        const failure = failureOf(error);
-        const { reason, retryAfterMs } = failure;
-        const isLong = retryAfterMs !== null && retryAfterMs > PATIENCE_MS;
-        if (!isRefusal(failure) && !isLong) throw error;
-        this.bar(channel, reason, isLong ? retryAfterMs : BARRED_MS);
-        return null;
-      }
-    });
-  }
-
-  /** No webhook can be used here, for some minutes. */
-  bar(channel: string, reason: string, ms = BARRED_MS): void {
-    const { api, clock, log } = this.base;
-    const barred = { until: clock.now() + Math.min(ms, BARRED_MS), lifts: api.forbidden.lifts() };
-    const known = this.channels.get(channel);
-    this.channels.set(channel, { ...known, barred, isTold: true });
-    const level = known?.isTold === true ? 'debug' : 'warn';
-    log[level](
-      { channel: 'discord', room: channel, reason },
-      'webhook refused; the bot speaks for its personas (it needs Manage Webhooks)',
-    );
-  }
-
-  /** No longer used in this channel; it may have been moved to another one. */
-  forget(channel: string, { id }: OwnWebhook): void {
-    const known = this.channels.get(channel);
-    if (known?.webhook?.id === id) delete known.webhook;
-  }
-
-  /** Discord does not know it: further use would look like an attack. */
-  bury({ id }: OwnWebhook): void {
-    this.ours.set(id, 'dead');
-  }
-
-  isDead({ id }: { id: string }): boolean {
-    return this.ours.get(id) === 'dead';
-  }
-
-  isOurs(id: string): boolean {
-    return this.ours.has(id);
-  }
-
-  private note(channel: string, { id, token }: Discord.APIWebhook): OwnWebhook {
-    const webhook = { id, token } as OwnWebhook;
-    this.channels.set(channel, { webhook });
-    this.ours.set(id, 'alive');
-    return webhook;
-  }
 }
 
 const DEAD = new Set<number | null>([CODE.unknownWebhook, CODE.tokenExpired]);
@@ -144,31 +51,38 @@ interface WebhookMessage {
   files: NonNullable<ApiCall['files']>;
 }
 
-export class WebhookSpeaker {
+export class Webhooks {
+  private readonly channels = new LRUCache<string, ChannelWebhook>({ max: MOST_NOTED });
+  /** Those that we have used. Further use of a dead one, which Discord does not know, would look like an attack. */
+  private readonly ours = new LRUCache<string, 'alive' | 'dead'>({ max: MOST_NOTED });
   /** Names and pictures that Discord refused. */
   private readonly refused = new LRUCache<string, true>({ max: MOST_NOTED });
   /** By the ids of messages. */
   private readonly said = new LRUCache<string, SaidBy>({ max: MOST_NOTED });
+  /** Two concurrent requests must not create two. */
+  private readonly alone = locks();
 
   constructor(
     private readonly base: Base,
     private readonly identity: Identity,
-    private readonly webhooks: Webhooks,
     private readonly directory: Directory,
   ) {}
+
+  readonly isOurs = (id: string): boolean => this.ours.has(id);
 
   /** null if the bot is to send it. Never rejects. */
   async say(to: Recipient, message: WebhookMessage, signal: AbortSignal): Promise<SendResult | null> {
     try {
       const { channel, thread } = await this.seatOf(to, signal);
       for (let tries = 0; tries < 2; tries += 1) {
-        const webhook = await this.webhooks.take(channel, signal);
+        const webhook = await this.alone(channel, () => this.take(channel, signal));
         if (webhook === null) return null;
         const result = await this.sendThrough(webhook, channel, thread, message, signal);
         if (result !== 'gone') return result;
-        this.webhooks.forget(channel, webhook);
-        if (tries > 0 && this.webhooks.isDead(webhook)) {
-          this.webhooks.bar(channel, 'Discord does not know a webhook that was just made');
+        const known = this.channels.get(channel);
+        if (known?.webhook?.id === webhook.id) delete known.webhook;
+        if (tries > 0 && this.isDead(webhook)) {
+          this.bar(channel, 'Discord does not know a webhook that was just made');
         }
       }
       return null;
@@ -184,7 +98,7 @@ export class WebhookSpeaker {
   /** The sender of a message of ours. Rejects when Discord cannot be asked, or does not know the message. */
   async saidBy(to: Recipient, messageId: string, options: SendOptions): Promise<SaidBy> {
     const noted = this.said.get(messageId);
-    if (noted?.kind === 'webhook' && this.webhooks.isDead(noted.webhook)) return { kind: 'lost' };
+    if (noted?.kind === 'webhook' && this.isDead(noted.webhook)) return { kind: 'lost' };
     if (noted !== undefined) return noted;
     const author = authorOf(to, options);
     if (author === null) return { kind: 'bot' };
@@ -194,8 +108,69 @@ export class WebhookSpeaker {
   }
 
   /** Handles the failure of a call through a webhook. */
-  noteFailure(webhook: OwnWebhook, { code }: DiscordFailure): void {
-    if (DEAD.has(code)) this.webhooks.bury(webhook);
+  noteFailure({ id }: OwnWebhook, { code }: DiscordFailure): void {
+    if (DEAD.has(code)) this.ours.set(id, 'dead');
+  }
+
+  private isDead({ id }: { id: string }): boolean {
+    return this.ours.get(id) === 'dead';
+  }
+
+  /** Ours in this channel, the oldest. Rejects when Discord cannot be asked. */
+  private async find(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
+    const { webhook } = this.channels.get(channel) ?? {};
+    if (webhook !== undefined && !this.isDead(webhook)) return webhook;
+    const me = await this.identity.ask(signal);
+    const path = `/channels/${channel}/webhooks`;
+    const listed = await this.base.api.get<Discord.APIWebhook[]>(path, signal);
+    const [found] = listed
+      .filter(({ type, token }) => type === Discord.WebhookType.Incoming && token)
+      .filter(({ user, application_id }) => user?.id === me.id || application_id === me.applicationId)
+      .filter((each) => !this.isDead(each))
+      .sort(byAge);
+    return found === undefined ? null : this.note(channel, found);
+  }
+
+  /** The same, created if missing; null if there can be none now. */
+  private async take(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
+    const { barred } = this.channels.get(channel) ?? {};
+    const { api, clock } = this.base;
+    if (barred && barred.until > clock.now() && barred.lifts === api.forbidden.lifts()) return null;
+    try {
+      const there = await this.find(channel, signal);
+      if (there !== null) return there;
+      const path = `/channels/${channel}/webhooks`;
+      const body = { name: NEUTRAL_NAME };
+      const made = await api.call<Discord.APIWebhook>({ method: 'POST', path, body }, signal);
+      if (!made.id || !made.token) throw new Error('Discord made a webhook and does not say which');
+      return this.note(channel, made);
+    } catch (error) {
+      const failure = failureOf(error);
+      const { reason, retryAfterMs } = failure;
+      const isLong = retryAfterMs !== null && retryAfterMs > PATIENCE_MS;
+      if (!isRefusal(failure) && !isLong) throw error;
+      this.bar(channel, reason, isLong ? retryAfterMs : BARRED_MS);
+      return null;
+    }
+  }
+
+  /** No webhook can be used here, for some minutes. */
+  private bar(channel: string, reason: string, ms = BARRED_MS): void {
+    const { api, clock, log } = this.base;
+    const barred = { until: clock.now() + Math.min(ms, BARRED_MS), lifts: api.forbidden.lifts() };
+    const known = this.channels.get(channel);
+    this.channels.set(channel, { ...known, barred });
+    log[known?.barred ? 'debug' : 'warn'](
+      { channel: 'discord', room: channel, reason },
+      'webhook refused; the bot speaks for its personas (it needs Manage Webhooks)',
+    );
+  }
+
+  private note(channel: string, { id, token }: Discord.APIWebhook): OwnWebhook {
+    const webhook = { id, token } as OwnWebhook;
+    this.channels.set(channel, { webhook });
+    this.ours.set(id, 'alive');
+    return webhook;
   }
 
   /** The channel of the webhook, and the thread in it. */
@@ -242,7 +217,7 @@ export class WebhookSpeaker {
         const told = { channel: 'discord', reason: failure.reason };
         this.noteFailure(webhook, failure);
         // Also if the thread is no longer in the webhook's channel.
-        if (this.webhooks.isDead(webhook) || failure.code === CODE.unknownChannel) return 'gone';
+        if (this.isDead(webhook) || failure.code === CODE.unknownChannel) return 'gone';
         if (concerns(failure, 'username') && !isNamed) {
           this.refused.set(username, true);
           log.info({ ...told, name: username }, 'Discord refused the name of a persona');
@@ -252,7 +227,7 @@ export class WebhookSpeaker {
         } else if (!isRefusal(failure) || failure.status === 413) {
           return sendResult(failure);
         } else {
-          if (CLOSED.has(failure.code)) this.webhooks.bar(channel, failure.reason);
+          if (CLOSED.has(failure.code)) this.bar(channel, failure.reason);
           else log.debug(told, 'webhook refused a message; the bot sends it');
           return null;
         }
@@ -280,7 +255,7 @@ export class WebhookSpeaker {
     const { author, webhook_id } = await this.base.api.get<Discord.APIMessage>(path, signal);
     if (!webhook_id || author.id === me.id) return { kind: 'bot' };
     const { channel, thread } = await this.seatOf(to, signal);
-    const webhook = await this.webhooks.find(channel, signal);
+    const webhook = await this.find(channel, signal);
     if (webhook?.id !== webhook_id) return { kind: 'lost' };
     return { kind: 'webhook', webhook, thread, named: !readsAs(author.username, username) };
   }
