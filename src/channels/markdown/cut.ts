@@ -124,7 +124,7 @@ interface Range {
   end: number;
 }
 
-const graphemes = once(() => new Intl.Segmenter(undefined, { granularity: 'grapheme' }));
+export const graphemes = once(() => new Intl.Segmenter(undefined, { granularity: 'grapheme' }));
 
 /** End of the piece that begins at `start`; always after it. Every search stays within the room. */
 function positionToCut(

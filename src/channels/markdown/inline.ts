@@ -1,168 +1,118 @@
 /** Inline content of a paragraph, heading or table cell: emphasis, code, links with their addresses, images. */
 import type { Token } from 'markdown-it';
 import type { Mark, Part } from '../../core/channel.js';
-import { formulaOf } from './formulas.js';
 
 type Style = Mark extends infer Each ? (Each extends Mark ? Omit<Each, 'offset' | 'length'> : never) : never;
 
-export type Writer = ReturnType<typeof createWriter>;
+export class Writer {
+  text = '';
+  readonly #marks: Mark[] = [];
 
-export function createWriter() {
-  let text = '';
-  const marks: Mark[] = [];
-  const depth = new Map<Mark['kind'], number>();
+  /** Marks the text since `start`. A mark replaces those of its kind within it, but quotes may nest. */
+  mark(start: number, style: Style): void {
+    const marks = this.#marks;
+    const where = { offset: start, length: this.text.length - start };
+    if (where.length === 0) return;
+    if (style.kind !== 'quote') {
+      for (let at = marks.length - 1; (marks[at]?.offset ?? -1) >= start; at -= 1) {
+        if (marks[at]?.kind === style.kind) marks.splice(at, 1);
+      }
+    }
+    marks.push(Object.assign(where, style));
+  }
 
-  return {
-    length: () => text.length,
-    write(more: string): void {
-      text += more;
-    },
-    mark(start: number, style: Style): void {
-      const where = { offset: start, length: text.length - start };
-      if (where.length > 0) marks.push(Object.assign(where, style));
-    },
-    /** Begins emphasis of a kind, or a link. */
-    enter(kind: Mark['kind']): void {
-      depth.set(kind, (depth.get(kind) ?? 0) + 1);
-    },
-    /** Ends it. True if it was the outermost of its kind, the only one worth a mark. */
-    leave(kind: Mark['kind']): boolean {
-      const left = (depth.get(kind) ?? 1) - 1;
-      depth.set(kind, left);
-      return left === 0;
-    },
-    isInside: (kind: Mark['kind']) => (depth.get(kind) ?? 0) > 0,
-    since: (start: number) => text.slice(start),
-    done: (): Part => ({
-      text,
-      marks: marks.sort((one, other) => one.offset - other.offset || other.length - one.length),
-    }),
-  };
+  done(): Part {
+    const marks = this.#marks.sort((one, other) => one.offset - other.offset || other.length - one.length);
+    return { text: this.text, marks };
+  }
 }
 
-function emphasisOf({ tag }: Token): 'bold' | 'italic' | 'strike' {
-  return tag === 'strong' ? 'bold' : tag === 'em' ? 'italic' : 'strike';
-}
+const CODE = new Set(['code_inline', 'kbd', 'math', 'display_math']);
 
 /** `newline` replaces each line end: it carries the indentation of a list. */
 export function writeInline(writer: Writer, tokens: Token[], newline: string): void {
-  /** Start of each open emphasis and link. */
-  const starts: number[] = [];
-  const links: string[] = [];
-
-  const shown = withoutLastBreaks(tokens);
+  const open: { start: number; token: Token }[] = [];
+  const shown = tokens.slice(0, tokens.findLastIndex((token) => !isBreak(token)) + 1);
   for (const [index, token] of shown.entries()) {
-    switch (token.type) {
-      case 'softbreak':
-      case 'hardbreak':
-        writer.write(newline);
-        break;
-      case 'code_inline':
-      case 'kbd':
-      case 'math': {
-        const start = writer.length();
-        writer.write(token.content.replaceAll('\n', newline));
-        const isBlock = newline === '\n' && starts.length === 0 && isOnLinesOfItsOwn(shown, index);
-        writer.mark(start, isBlock ? { kind: 'pre', language: '' } : { kind: 'code' });
-        break;
-      }
-      case 'sub':
-      case 'sup':
-        writer.write(scripted(token.type, token.content));
-        break;
-      case 'image':
-        writeImage(writer, token);
-        break;
-      case 'link_open':
-        starts.push(writer.length());
-        // An autolink's text already is its address.
-        links.push(token.info === 'auto' ? '' : String(token.attrGet('href') ?? ''));
-        writer.enter('link');
-        break;
-      case 'link_close': {
-        const [start, url] = [starts.pop() ?? 0, links.pop() ?? ''];
-        writer.leave('link');
-        if (url !== '') writeTarget(writer, start, url);
-        break;
-      }
-      case 'strong_open':
-      case 'em_open':
-      case 's_open':
-        starts.push(writer.length());
-        writer.enter(emphasisOf(token));
-        break;
-      case 'strong_close':
-      case 'em_close':
-      case 's_close': {
-        const start = starts.pop() ?? 0;
-        const kind = emphasisOf(token);
-        if (writer.leave(kind)) writer.mark(start, { kind });
-        break;
-      }
-      default:
-        writer.write(token.content);
-    }
+    const start = writer.text.length;
+    if (token.nesting === 1) open.push({ start, token });
+    else if (token.nesting === -1) close(writer, open.pop());
+    else if (isBreak(token)) writer.text += newline;
+    else if (CODE.has(token.type)) {
+      writer.text += token.content.replaceAll('\n', newline);
+      const isBlock = newline === '\n' && open.length === 0 && isOnLinesOfItsOwn(shown, index);
+      writer.mark(start, isBlock ? { kind: 'pre', language: '' } : { kind: 'code' });
+    } else if (token.type === 'sub' || token.type === 'sup') {
+      writer.text += scripted(token.type, token.content);
+    } else if (token.type === 'image') {
+      // Its label, linked to the image.
+      writer.text += inlineText(token.children ?? []);
+      writeTarget(writer, start, String(token.attrGet('src') ?? ''));
+    } else writer.text += token.content;
+  }
+}
+
+/** Ends emphasis or a link. */
+function close(writer: Writer, opened: { start: number; token: Token } | undefined): void {
+  if (opened === undefined) return;
+  const { start, token } = opened;
+  if (token.type === 'link_open') {
+    // An autolink's text already is its address.
+    if (token.info !== 'auto') writeTarget(writer, start, String(token.attrGet('href') ?? ''));
+  } else {
+    writer.mark(start, { kind: token.tag === 'strong' ? 'bold' : token.tag === 'em' ? 'italic' : 'strike' });
   }
 }
 
 /** A formula on lines of its own, even without blank lines around it. */
 function isOnLinesOfItsOwn(tokens: Token[], index: number): boolean {
-  if (formulaOf(tokens[index])?.isDisplay !== true) return false;
-  return [tokens[index - 1], tokens[index + 1]].every(
-    (beside) => beside === undefined || isBreak(beside.type),
-  );
+  if (tokens[index]?.type !== 'display_math') return false;
+  return [tokens[index - 1], tokens[index + 1]].every((beside) => beside === undefined || isBreak(beside));
 }
 
-/** Drops trailing line breaks. */
-function withoutLastBreaks(tokens: Token[]): Token[] {
-  const last = tokens.findLastIndex(({ type }) => !isBreak(type));
-  return last === tokens.length - 1 ? tokens : tokens.slice(0, last + 1);
-}
-
-export function isBreak(type: string): boolean {
+export function isBreak({ type }: Token): boolean {
   return type === 'softbreak' || type === 'hardbreak';
 }
 
 /** The same in bold: for headings and column titles. */
 export function writeBold(writer: Writer, tokens: Token[], newline: string): void {
-  const start = writer.length();
-  writer.enter('bold');
+  const start = writer.text.length;
   writeInline(writer, tokens, newline);
-  if (writer.leave('bold')) writer.mark(start, { kind: 'bold' });
+  writer.mark(start, { kind: 'bold' });
 }
 
-/** As plain text: no marks, addresses in brackets after their labels. */
+/** As plain text. */
 export function inlineText(tokens: Token[], newline = ' '): string {
-  const writer = createWriter();
+  const writer = new Writer();
   writeInline(writer, tokens, newline);
   const { text, marks } = writer.done();
-  let shown = '';
-  let from = 0;
-  for (const mark of marks) {
-    if (mark.kind !== 'link') continue;
-    const end = mark.offset + mark.length;
-    shown += `${text.slice(from, end)} (${mark.url})`;
-    from = end;
-  }
-  return (shown + text.slice(from)).trim();
+  return withAddresses(text, marks).trim();
 }
 
-/** Writes its label, linked to the image. */
-function writeImage(writer: Writer, image: Token): void {
-  const start = writer.length();
-  writer.write(inlineText(image.children ?? []));
-  writeTarget(writer, start, String(image.attrGet('src') ?? ''));
+/** The text with the addresses of its links in brackets after their labels. */
+export function withAddresses(
+  text: string,
+  marks: readonly { offset: number; length: number; url?: string }[],
+): string {
+  let shown = '';
+  let from = 0;
+  for (const { offset, length, url } of marks) {
+    if (url === undefined) continue;
+    shown += `${text.slice(from, offset + length)} (${url})`;
+    from = offset + length;
+  }
+  return shown + text.slice(from);
 }
 
 /** Links the text since `start` to `url`, or shows the address where it cannot be a link. */
 function writeTarget(writer: Writer, start: number, url: string): void {
-  const label = writer.since(start).trim();
+  const label = writer.text.slice(start).trim();
   const shown = decoded(url);
-  if (label === '') writer.write(shown);
+  if (label === '') writer.text += shown;
   if (mayBeHidden(url)) {
-    if (label !== shown && !writer.isInside('link')) writer.mark(start, { kind: 'link', url });
+    if (label !== shown) writer.mark(start, { kind: 'link', url });
   } else if (label !== '' && label !== shown && shown !== '') {
-    writer.write(` (${shown})`);
+    writer.text += ` (${shown})`;
   }
 }
 

@@ -97,32 +97,27 @@ export function withoutStart(runs: readonly StyledRun[], length: number): readon
   return rest;
 }
 
-/** Whitespace loses styles that the adjacent words lack; adjacent runs with equal styles are merged. */
+/** Adjacent runs with equal styles are merged; whitespace loses styles that the adjacent words lack. */
 export function normalised(runs: readonly StyledRun[]): StyledRun[] {
-  const forth: StyledRun[] = [];
-  for (const run of runs) forth.push(withStylesOf(run, forth.at(-1)));
-  const back: StyledRun[] = [];
-  for (let index = forth.length - 1; index >= 0; index -= 1) {
-    const run = forth[index];
-    if (run === undefined) continue;
-    const after = back.at(-1);
-    const kept = withStylesOf(run, after);
-    if (after === undefined || !isAlike(kept, after)) back.push(kept);
-    else back[back.length - 1] = { ...after, text: kept.text + after.text };
+  const merged: StyledRun[] = [];
+  for (const run of runs) {
+    const last = merged.at(-1);
+    const styles = last === undefined ? [] : stylesInBoth(last, run);
+    const isAlike = styles.length === run.styles.length && styles.length === last?.styles.length;
+    if (last?.kind === run.kind && (isAlike || run.kind === 'space')) {
+      merged[merged.length - 1] = { ...last, text: last.text + run.text, styles };
+    } else merged.push(run);
   }
-  return back.reverse();
+  return merged.map((run, at) => {
+    if (run.kind !== 'space' || run.styles.length === 0) return run;
+    const [before, after] = [merged[at - 1], merged[at + 1]];
+    const styles = before && after ? stylesInBoth({ ...run, styles: stylesInBoth(run, before) }, after) : [];
+    return { ...run, styles };
+  });
 }
 
-/** The whitespace with only those styles that the adjacent run has, too. */
-function withStylesOf(run: StyledRun, beside: StyledRun | undefined): StyledRun {
-  if (run.kind !== 'space' || run.styles.length === 0) return run;
-  const styles = run.styles.filter((style) => beside !== undefined && hasStyle(beside, style, run.url));
-  return styles.length === run.styles.length ? run : { ...run, styles };
-}
-
-function isAlike(one: StyledRun, other: StyledRun): boolean {
-  if (one.kind !== other.kind || one.styles.length !== other.styles.length) return false;
-  return one.styles.every((style) => hasStyle(other, style, one.url));
+function stylesInBoth(run: StyledRun, other: StyledRun): Style[] {
+  return run.styles.filter((style) => hasStyle(other, style, run.url));
 }
 
 function hasStyle(run: StyledRun, style: Style, url: string): boolean {
@@ -134,31 +129,31 @@ export function without(run: StyledRun, unwanted: readonly Style[]): StyledRun {
   return { ...run, styles: run.styles.filter((style) => !unwanted.includes(style)) };
 }
 
-/** Each link with all of its runs, and the stretches between links. */
-function splitAtLinks(runs: readonly StyledRun[]): StyledRun[][] {
-  const parts: StyledRun[][] = [];
-  let last: StyledRun | undefined;
+/** Consecutive runs of which `keyOf` says the same. */
+export function grouped(runs: readonly StyledRun[], keyOf: (run: StyledRun) => unknown): StyledRun[][] {
+  const groups: StyledRun[][] = [];
+  let last: unknown;
   for (const run of runs) {
-    const isLink = run.styles.includes('link');
-    const goesOn = last?.styles.includes('link') === isLink && (!isLink || last.url === run.url);
-    if (goesOn) parts.at(-1)?.push(run);
-    else parts.push([run]);
-    last = run;
+    const key = keyOf(run);
+    if (groups.length > 0 && key === last) groups.at(-1)?.push(run);
+    else groups.push([run]);
+    last = key;
   }
-  return parts;
+  return groups;
 }
 
 /** Links that are not kept lose their style; the address follows the label, unless that is the address. */
 export function withAddressesShown(
-  runs: StyledRun[],
+  runs: readonly StyledRun[],
   isKept: (link: readonly StyledRun[], url: string) => boolean,
   addressOf: (url: string) => StyledRun[],
 ): StyledRun[] {
-  return splitAtLinks(runs).flatMap((part) => {
-    const [first] = part;
-    if (!first?.styles.includes('link') || isKept(part, first.url)) return part;
-    const label = part.map((run) => without(run, ['link']));
-    return isOwnLabel(textOf(part), first.url) ? label : [...label, ...addressOf(first.url)];
+  const links = grouped(runs, (run) => (run.styles.includes('link') ? run.url : null));
+  return links.flatMap((link) => {
+    const [first] = link;
+    if (!first?.styles.includes('link') || isKept(link, first.url)) return link;
+    const label = link.map((run) => without(run, ['link']));
+    return isOwnLabel(textOf(link), first.url) ? label : [...label, ...addressOf(first.url)];
   });
 }
 
@@ -175,56 +170,43 @@ function blocksOf(part: Part): Block[] {
   const blocks: Block[] = [];
   let runs: StyledRun[] = [];
   let quoted = false;
-  /** End of the last code block: the line end right after it belongs to it. */
-  let fenced = -1;
+  /** Of the last code block, the line end right after it included. */
+  let fenceEnd = 0;
 
   function endLine(): void {
-    if (!quoted) endQuote(blocks);
-    const goesOn = !isBlank(runs) || isQuoted(blocks.at(-1));
-    blocks.push({ kind: 'line', quoted: quoted && goesOn, runs });
+    blocks.push({ kind: 'line', quoted, runs });
     runs = [];
     quoted = false;
   }
 
   for (const { start, end, marks } of spansOf(part)) {
-    if (start < fenced) continue;
+    const at = Math.max(start, fenceEnd);
+    if (at >= end) continue;
     const pre = marks.find((mark) => mark.kind === 'pre');
     if (pre !== undefined) {
       if (runs.length > 0) endLine();
-      endQuote(blocks);
-      fenced = Math.min(endOf(pre), text.length);
-      blocks.push({ kind: 'pre', language: pre.language, text: text.slice(start, fenced) });
+      const to = endOf(pre);
+      blocks.push({ kind: 'pre', language: pre.language, text: text.slice(at, to) });
+      fenceEnd = text[to] === '\n' ? to + 1 : to;
       continue;
     }
     const style = styleOf(marks);
     const inQuote = marks.some((mark) => mark.kind === 'quote');
-    for (let at = start; at < end; ) {
-      const found = text.indexOf('\n', at);
-      const to = found === -1 || found > end ? end : found;
-      const shown = text.slice(at, to);
-      addSpaced(runs, style, shown);
-      const endsHere = to < end && to !== fenced;
-      // An empty line inside a quote belongs to it, too.
-      if (inQuote && (shown.trim() !== '' || (endsHere && isBlank(runs)))) quoted = true;
+    for (const piece of text.slice(at, end).split(/(\n)/)) {
+      const endsHere = piece === '\n';
+      if (!endsHere) addSpaced(runs, style, piece);
+      quoted ||= inQuote && (endsHere ? isBlank(runs) : piece.trim() !== '');
       if (endsHere) endLine();
-      at = to + 1;
     }
   }
   if (runs.length > 0) endLine();
-  return blocks;
-}
-
-function isQuoted(block: Block | undefined): boolean {
-  return block?.kind === 'line' && block.quoted;
-}
-
-/** Removes empty lines from the end of a quote. */
-function endQuote(blocks: Block[]): void {
-  for (let at = blocks.length - 1; at >= 0; at -= 1) {
-    const block = blocks[at];
-    if (block?.kind !== 'line' || !block.quoted || !isBlank(block.runs)) return;
-    block.quoted = false;
+  // An empty line inside a quote belongs to it, but not one at its end.
+  let isGoingOn = false;
+  for (const block of blocks.toReversed()) {
+    if (block.kind === 'line' && isBlank(block.runs)) block.quoted &&= isGoingOn;
+    isGoingOn = block.kind === 'line' && block.quoted;
   }
+  return blocks;
 }
 
 function styleOf(marks: readonly Mark[]): Omit<StyledRun, 'text'> {

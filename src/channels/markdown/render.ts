@@ -1,59 +1,39 @@
 /** Parsed Markdown as text with marks. A table becomes aligned columns or, on narrow screens, row after row. */
 import type { Token } from 'markdown-it';
 import type { Part } from '../../core/channel.js';
-import { once } from '../../core/concurrency.js';
-import { formulaOf } from './formulas.js';
-import { createWriter, inlineText, isBreak, type Writer, writeBold, writeInline } from './inline.js';
+import { graphemes } from './cut.js';
+import { inlineText, isBreak, Writer, writeBold, writeInline } from './inline.js';
 
-type Alignment = 'left' | 'right' | 'center';
-
-/** The cells of each row, as parsed; the first row is the header. */
 interface Table {
+  opening: Token;
+  /** The cells of each row, as parsed; the first row is the header. */
   rows: Token[][][];
-  alignments: Alignment[];
+  /** Style of each column, such as `text-align:right`. */
+  alignments: string[];
 }
 
 /** In columns. A longer cell only shifts its own row, instead of widening every other one. */
 const MAX_PADDING = 40;
 
-function tableOf(tokens: Token[]): Table {
-  const rows: Token[][][] = [];
-  const alignments: Alignment[] = [];
-  for (const token of tokens) {
-    if (token.type === 'tr_open') rows.push([]);
-    else if (token.type === 'th_open') alignments.push(alignmentOf(token));
-    else if (token.type === 'inline') rows.at(-1)?.push(token.children ?? []);
-  }
-  return { rows, alignments };
-}
-
-function alignmentOf(cell: Token): Alignment {
-  const style = String(cell.attrGet('style') ?? '');
-  return style.endsWith('right') ? 'right' : style.endsWith('center') ? 'center' : 'left';
-}
-
 /** Aligned columns. */
 function tableText({ rows, alignments }: Table): string {
-  const measured = rows.map((row) => {
-    const texts = withoutEmptyEnd(row.map((cell) => inlineText(cell, '\n')));
-    return texts.map((text) => ({ lines: text.split('\n'), columns: lineWidth(text) }));
-  });
+  const cells = rows.map((row) => withoutEmptyEnd(row.map((cell) => inlineText(cell, '\n'))));
   const columns = alignments.map(() => 1);
-  for (const row of measured) {
-    row.forEach((cell, column) => {
-      if (cell.columns <= MAX_PADDING) columns[column] = Math.max(columns[column] ?? 1, cell.columns);
-    });
+  for (const row of cells) {
+    for (const [column, cell] of row.entries()) {
+      const columnsUsed = lineWidth(cell);
+      if (columnsUsed <= MAX_PADDING) columns[column] = Math.max(columns[column] ?? 1, columnsUsed);
+    }
   }
-  const [head = [], ...others] = measured.map((row) => {
-    const height = row.reduce((most, { lines }) => Math.max(most, lines.length), 1);
-    return Array.from({ length: height }, (_, line) =>
-      row
-        .map((cell, column) =>
-          pad(cell.lines[line] ?? '', columns[column] ?? 0, alignments[column] ?? 'left'),
-        )
-        .join(' | ')
-        .trimEnd(),
-    );
+  const [head = [], ...others] = cells.map((row) => {
+    const texts = row.map((cell) => cell.split('\n'));
+    const height = texts.reduce((most, lines) => Math.max(most, lines.length), 1);
+    return Array.from({ length: height }, (_, line) => {
+      const padded = texts.map((lines, column) =>
+        pad(lines[line] ?? '', columns[column] ?? 0, alignments[column] ?? ''),
+      );
+      return padded.join(' | ').trimEnd();
+    });
   });
   const rule = columns.map((count) => '-'.repeat(count)).join('-|-');
   return [...head, rule, ...others.flat()].join('\n');
@@ -73,35 +53,31 @@ function writeRows(writer: Writer, { rows }: Table, newline: string): void {
   const writeTitle = header.length * others.length > MOST_BOLD ? writeInline : writeBold;
   let between = '';
   for (const row of others) {
-    row.forEach((cell, column) => {
-      if (inlineText(cell) === '') return;
-      writer.write(between);
+    for (const [column, cell] of row.entries()) {
+      if (inlineText(cell) === '') continue;
+      writer.text += between;
       between = newline;
       const title = header[column] ?? [];
       if (inlineText(title) !== '') {
         writeTitle(writer, title, ' ');
-        writer.write(': ');
+        writer.text += ': ';
       }
       writeInline(writer, cell, newline);
-    });
+    }
     if (between !== '') between = `\n${newline}`;
   }
 }
 
 /** Drops the empty cells with which the parser pads short rows. */
 function withoutEmptyEnd(row: string[]): string[] {
-  let end = row.length;
-  while (end > 0 && row[end - 1] === '') end -= 1;
-  return row.slice(0, end);
+  return row.slice(0, row.findLastIndex((cell) => cell !== '') + 1);
 }
 
-function pad(text: string, columns: number, alignment: Alignment): string {
+function pad(text: string, columns: number, alignment: string): string {
   const missing = Math.max(0, columns - width(text));
-  const before = alignment === 'right' ? missing : alignment === 'center' ? missing >> 1 : 0;
+  const before = alignment.endsWith('right') ? missing : alignment.endsWith('center') ? missing >> 1 : 0;
   return ' '.repeat(before) + text + ' '.repeat(missing - before);
 }
-
-const graphemes = once(() => new Intl.Segmenter(undefined, { granularity: 'grapheme' }));
 
 const WIDE =
   /^[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
@@ -126,138 +102,150 @@ const TASK = /^\[([ xX])\][ \t]+/;
 /** An open quote or list item. `first` is an item's bullet until its first line is written. */
 type Container = { kind: 'quote'; start: number | null } | { kind: 'item'; first: string; rest: string };
 
-type Lists = { next: number | null }[];
-
 export function render(tokens: Token[], tableWidth = Number.POSITIVE_INFINITY): Part {
-  const writer = createWriter();
-  const containers: Container[] = [];
-  const lists: Lists = [];
-  let lastLine = 0;
+  const page = new Page(tableWidth);
+  for (const [at, token] of tokens.entries()) page.take(token, tokens[at - 1], tokens[at + 2]);
+  return page.done();
+}
 
-  /** Begins a text block: the space before it, then the bullets and indentation of its containers. */
-  function begin(block: Token, ownLine = false): void {
-    const [from, to] = block.map ?? [lastLine, lastLine];
-    if (writer.length() > 0) writer.write(from > lastLine ? '\n\n' : '\n');
-    lastLine = Math.max(to, from + 1);
-    for (const container of containers) {
-      if (container.kind === 'quote') container.start ??= writer.length();
-      else if (container.first !== '') {
-        writer.write(ownLine ? `${container.first.trimEnd()}\n` : container.first);
-        container.first = '';
-      } else if (!ownLine) writer.write(container.rest);
-    }
+class Page extends Writer {
+  readonly #containers: Container[] = [];
+  /** The open lists; of a numbered one its next number. */
+  readonly #lists: (number | null)[] = [];
+  #table: Table | null = null;
+  #lastLine = 0;
+
+  constructor(readonly tableWidth: number) {
+    super();
   }
 
-  function indentation(): string {
-    return containers.map((container) => (container.kind === 'item' ? container.rest : '')).join('');
-  }
-
-  function preformatted(block: Token, text: string, language: string): void {
-    if (text.trim() === '') return;
-    begin(block, true);
-    const start = writer.length();
-    writer.write(text);
-    writer.mark(start, { kind: 'pre', language });
-  }
-
-  for (let index = 0; index < tokens.length; index += 1) {
-    const token = tokens[index];
-    if (token === undefined) continue;
+  /** `item`: the content of a list item that begins. */
+  take(token: Token, before: Token | undefined, item: Token | undefined): void {
     switch (token.type) {
       case 'bullet_list_open':
-        lists.push({ next: null });
+        this.#lists.push(null);
         break;
       case 'ordered_list_open':
-        lists.push({ next: Number(token.attrGet('start') ?? 1) });
+        this.#lists.push(Number(token.attrGet('start') ?? 1));
         break;
       case 'bullet_list_close':
       case 'ordered_list_close':
-        lists.pop();
+        this.#lists.pop();
         break;
       case 'list_item_open':
-        containers.push(openItem(lists, token, tokens[index + 2]));
+        this.#containers.push(openItem(this.#lists, token, item));
         break;
-      case 'list_item_close': {
-        const item = containers.at(-1);
-        if (item?.kind === 'item' && item.first !== '') begin(token);
-        containers.pop();
-        break;
-      }
       case 'blockquote_open':
-        containers.push({ kind: 'quote', start: null });
+        this.#containers.push({ kind: 'quote', start: null });
         break;
-      case 'blockquote_close': {
-        const quote = containers.pop();
-        if (quote?.kind === 'quote' && quote.start !== null) writer.mark(quote.start, { kind: 'quote' });
+      case 'list_item_close':
+      case 'blockquote_close':
+        this.#close(token);
         break;
-      }
-      case 'paragraph_open': {
-        const children = tokens[index + 1]?.children ?? [];
-        const formula = children.length === 1 ? formulaOf(children[0]) : null;
-        if (formula?.isDisplay === true) preformatted(token, formula.text, '');
-        const isDone = formula?.isDisplay === true || isSpace(children);
-        // The paragraph's inline content and end.
-        if (isDone) index += 2;
-        else begin(token);
+      case 'table_open':
+        this.#table = { opening: token, rows: [], alignments: [] };
         break;
-      }
-      case 'heading_open':
-        begin(token);
+      case 'tr_open':
+        this.#table?.rows.push([]);
         break;
-      case 'inline': {
-        const write = tokens[index - 1]?.type === 'heading_open' ? writeBold : writeInline;
-        write(writer, token.children ?? [], `\n${indentation()}`);
+      case 'th_open':
+        this.#table?.alignments.push(String(token.attrGet('style') ?? ''));
         break;
-      }
+      case 'table_close':
+        if (this.#table !== null) this.#writeTable(this.#table);
+        this.#table = null;
+        break;
+      case 'inline':
+        if (this.#table === null) this.#writeText(before ?? token, token.children ?? []);
+        else this.#table.rows.at(-1)?.push(token.children ?? []);
+        break;
       case 'fence':
       case 'code_block':
-        preformatted(token, token.content.replace(/\n$/, ''), languageOf(token.info));
+        this.#writeCode(token, token.content.replace(/\n$/, ''), languageOf(token.info));
         break;
-      case 'table_open': {
-        const first = index;
-        while (tokens[index] !== undefined && tokens[index]?.type !== 'table_close') index += 1;
-        const table = tableOf(tokens.slice(first, index));
-        const aligned = tableText(table);
-        if (table.rows.length < 2 || lineWidth(aligned) <= tableWidth) {
-          preformatted(token, aligned, '');
-        } else {
-          begin(token);
-          writeRows(writer, table, `\n${indentation()}`);
-        }
-        break;
-      }
       case 'hr':
-        begin(token);
-        writer.write(RULE);
+        this.#begin(token);
+        this.text += RULE;
         break;
     }
   }
-  return writer.done();
-}
 
-/** Only line breaks: the spacing of blocks already covers it. */
-function isSpace(children: Token[]): boolean {
-  return children.length > 0 && children.every(({ type }) => isBreak(type));
-}
-
-function openItem(lists: Lists, item: Token, content: Token | undefined): Container {
-  const list = lists.at(-1);
-  let first = BULLETS[Math.min(lists.length, BULLETS.length) - 1] ?? '';
-  if (list !== undefined && list.next !== null) {
-    first = `${list.next}${item.markup} `;
-    list.next += 1;
+  /** Begins a text block: the space before it, then the bullets and indentation of its containers. */
+  #begin(block: Token, ownLine = false): void {
+    const [from, to] = block.map ?? [this.#lastLine, this.#lastLine];
+    if (this.text !== '') this.text += from > this.#lastLine ? '\n\n' : '\n';
+    this.#lastLine = Math.max(to, from + 1);
+    for (const container of this.#containers) {
+      if (container.kind === 'quote') container.start ??= this.text.length;
+      else if (container.first !== '') {
+        this.text += ownLine ? `${container.first.trimEnd()}\n` : container.first;
+        container.first = '';
+      } else if (!ownLine) this.text += container.rest;
+    }
   }
+
+  /** Ends a quote or a list item; an empty item still shows. */
+  #close(token: Token): void {
+    const container = this.#containers.at(-1);
+    if (container?.kind === 'item' && container.first !== '') this.#begin(token);
+    if (container?.kind === 'quote' && container.start !== null)
+      this.mark(container.start, { kind: 'quote' });
+    this.#containers.pop();
+  }
+
+  /** A line end within a block, with the indentation of its lists. */
+  #newline(): string {
+    return this.#containers.reduce((line, each) => (each.kind === 'item' ? line + each.rest : line), '\n');
+  }
+
+  #writeText(block: Token, children: Token[]): void {
+    const isHeading = block.type === 'heading_open';
+    const [first] = children;
+    if (!isHeading && first?.type === 'display_math' && children.length === 1) {
+      this.#writeCode(block, first.content, '');
+    } else if (isHeading || !children.every(isBreak)) {
+      this.#begin(block);
+      (isHeading ? writeBold : writeInline)(this, children, this.#newline());
+    }
+  }
+
+  #writeCode(block: Token, code: string, language: string): void {
+    if (code.trim() === '') return;
+    this.#begin(block, true);
+    const start = this.text.length;
+    this.text += code;
+    this.mark(start, { kind: 'pre', language });
+  }
+
+  #writeTable(table: Table): void {
+    const aligned = tableText(table);
+    if (table.rows.length < 2 || lineWidth(aligned) <= this.tableWidth) {
+      this.#writeCode(table.opening, aligned, '');
+    } else {
+      this.#begin(table.opening);
+      writeRows(this, table, this.#newline());
+    }
+  }
+}
+
+function openItem(lists: (number | null)[], { markup }: Token, content: Token | undefined): Container {
+  const next = lists.at(-1) ?? null;
+  const bullet = next === null ? BULLETS[Math.min(lists.length, BULLETS.length) - 1] : `${next}${markup} `;
+  if (next !== null) lists[lists.length - 1] = next + 1;
+  const first = bullet ?? '';
   const rest = ' '.repeat(Math.min(first.length, 4));
-  return { kind: 'item', first: withTask(first, list?.next === null, content), rest };
+  const box = boxOf(content);
+  if (box === null) return { kind: 'item', first, rest };
+  return { kind: 'item', first: next === null ? box : first + box, rest };
 }
 
 /** `[ ]` and `[x]` at the start of an item become a box in place of the bullet. */
-function withTask(bullet: string, replaces: boolean, content: Token | undefined): string {
+function boxOf(content: Token | undefined): string | null {
   const text = content?.type === 'inline' ? content.children?.[0] : undefined;
   const task = text?.type === 'text' ? TASK.exec(text.content) : null;
-  if (text === undefined || task === null) return bullet;
+  if (text === undefined || task === null) return null;
   text.content = text.content.slice(task[0].length);
-  return `${replaces ? '' : bullet}${task[1] === ' ' ? '☐' : '☑'} `;
+  return task[1] === ' ' ? '☐ ' : '☑ ';
 }
 
 /** First word after the fence. */

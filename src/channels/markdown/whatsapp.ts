@@ -7,6 +7,7 @@ import type { Part } from '../../core/channel.js';
 import { shownAddress, withMarkupEncoded } from './inline.js';
 import {
   addSpaced,
+  grouped,
   type ListItem,
   nest,
   normalised,
@@ -234,17 +235,14 @@ function beginsWithWord(run: StyledRun | undefined): boolean {
 
 /** Drops the style where WhatsApp would show its markers. */
 function openable(runs: StyledRun[], style: keyof typeof MARKERS): StyledRun[] {
-  if (!runs.some((run) => run.styles.includes(style))) return runs;
-  const kept = [...runs];
-  for (let from = 0, to = 0; from < runs.length; from = to) {
-    to = from + 1;
-    if (!runs[from]?.styles.includes(style)) continue;
-    while (runs[to]?.styles.includes(style)) to += 1;
-    const span = runs.slice(from, to);
-    if (isShown(textOf(span), MARKERS[style], runs[from - 1], runs[to])) continue;
-    for (const [index, run] of span.entries()) kept[from + index] = without(run, [style]);
-  }
-  return kept;
+  let at = 0;
+  return grouped(runs, ({ styles }) => styles.includes(style)).flatMap((span) => {
+    const before = runs[at - 1];
+    at += span.length;
+    if (!span[0]?.styles.includes(style)) return span;
+    const isKept = isShown(textOf(span), MARKERS[style], before, runs[at]);
+    return isKept ? span : span.map((run) => without(run, [style]));
+  });
 }
 
 function isShown(

@@ -2,6 +2,7 @@
 import { GrammyError, HttpError } from 'grammy/web';
 import type { SendResult } from '../../core/channel.js';
 import type { Log } from '../../core/log.js';
+import { withAddresses } from '../markdown/inline.js';
 import { MAX_TEXT, type SendRequest } from './outbound.js';
 
 /** No usable answer. The message never contains the URL, which contains the token. */
@@ -188,14 +189,6 @@ export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entiti
   limit = MAX_TEXT,
 ): Request {
   const { entities = [], text } = request;
-  let shown = '';
-  let from = 0;
-  for (const entity of entities) {
-    if (entity.type !== 'text_link') continue;
-    const end = entity.offset + entity.length;
-    shown += `${text.slice(from, end)} (${entity.url})`;
-    from = end;
-  }
-  shown += text.slice(from);
+  const shown = withAddresses(text, entities);
   return { ...without(request, 'entities'), text: shown.length <= limit ? shown : text };
 }
