@@ -136,6 +136,12 @@ export interface Memory {
   files(owner: MemoryOwner): Promise<MemoryFile[]>;
 }
 
+/** The part of it that tools use on a draft of the tiers; writes stay in the draft. */
+export type MemoryDraft = Pick<
+  Memory,
+  'principles' | 'budgets' | 'readAll' | 'readTier' | 'writeTier' | 'readDaily' | 'originOf' | 'originOfDay'
+>;
+
 /** Memory in the prompt of a persona's last answer in a room. */
 export interface PromptMemory {
   memory: string;

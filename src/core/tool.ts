@@ -3,7 +3,7 @@ import type { Authorisation } from './authorisation.js';
 import type { OutgoingFile } from './channel.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Log } from './log.js';
-import type { Cause, Memory, SeenTier } from './memory.js';
+import type { Cause, MemoryDraft, SeenTier } from './memory.js';
 import type { ToolDescription } from './model.js';
 
 export interface ToolContext {
@@ -103,7 +103,7 @@ export interface TurnKind {
   channel: string;
   chatKind: 'direct' | 'group';
   /** Only the memory tools, on this draft. */
-  draft?: Memory;
+  draft?: MemoryDraft | undefined;
 }
 
 export interface ToolSet {

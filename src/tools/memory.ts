@@ -8,7 +8,7 @@ import { cutAt } from '../core/cut.js';
 import { entryLine } from '../core/daily-log.js';
 import type { Zone } from '../core/dates.js';
 import { seenKey } from '../core/ids.js';
-import { changedLines, type Memory, type Tier, type Tier1By } from '../core/memory.js';
+import { changedLines, type Memory, type MemoryDraft, type Tier, type Tier1By } from '../core/memory.js';
 import { localMidnight } from '../core/moments.js';
 import { type Origin, originOf, unescaped, writtenBack } from '../core/origin.js';
 import { isFromOutside, type Recall, type Recalled, recalledLine, WORKSPACE } from '../core/recall.js';
@@ -33,7 +33,7 @@ export function memoryTools(memory: Memory, tier1By: Tier1By): AnyTool[] {
 }
 
 /** For a draft of the tiers: the daily log is read-only. */
-export function draftTools(draft: Memory, tier1By: Tier1By): AnyTool[] {
+export function draftTools(draft: MemoryDraft, tier1By: Tier1By): AnyTool[] {
   return [readTieredMemory(draft), writeTieredMemory(draft, tier1By), readMemory(draft)];
 }
 
@@ -57,7 +57,7 @@ const READ_ONLY =
 const ONLY_DAILY =
   'write_memory takes only the scope chat_daily. Tiers are written with write_tiered_memory.';
 
-export function readTieredMemory(memory: Memory): AnyTool {
+export function readTieredMemory(memory: MemoryDraft): AnyTool {
   return defineTool({
     name: 'read_tiered_memory',
     description: 'Reads a tier of your memory (MEMORY.md), whole, as it stands now.',
@@ -83,7 +83,7 @@ export function readTieredMemory(memory: Memory): AnyTool {
   });
 }
 
-function writeTieredMemory(memory: Memory, tier1By: Tier1By): AnyTool {
+function writeTieredMemory(memory: MemoryDraft, tier1By: Tier1By): AnyTool {
   return defineTool({
     name: 'write_tiered_memory',
     description: 'Replaces one tier of your memory (MEMORY.md): include what should stay.',
@@ -136,7 +136,7 @@ function writeTieredMemory(memory: Memory, tier1By: Tier1By): AnyTool {
   });
 }
 
-function readMemory(memory: Memory): AnyTool {
+function readMemory(memory: MemoryDraft): AnyTool {
   return defineTool({
     name: 'read_memory',
     description: 'Reads the principles, your whole memory file, or one day of the daily log.',
@@ -170,7 +170,7 @@ function readMemory(memory: Memory): AnyTool {
 }
 
 /** A turn that was shown the whole file has seen its tiers and may replace them. */
-async function readWhole(memory: Memory, allowed: Allowed, context: ToolContext): Promise<ToolResult> {
+async function readWhole(memory: MemoryDraft, allowed: Allowed, context: ToolContext): Promise<ToolResult> {
   const { target } = allowed;
   // Read before the shown text: after a write in between, a tier counts as seen in its older form, and a
   // write based on that is refused.
@@ -237,7 +237,7 @@ function whyNotOn(day: string, today: string): string | null {
 }
 
 /** The whole file's origin, whichever tier is read. */
-async function originOfTiers(memory: Memory, allowed: Allowed): Promise<Origin> {
+async function originOfTiers(memory: MemoryDraft, allowed: Allowed): Promise<Origin> {
   return originOf([{ origin: originThere(allowed) }, { origin: await memory.originOf(allowed.target) }]);
 }
 

@@ -2,7 +2,7 @@
 import type { Fault } from '../../core/errors.js';
 import { roomParts } from '../../core/ids.js';
 import type { JournalWrite } from '../../core/journal.js';
-import type { Memory } from '../../core/memory.js';
+import type { MemoryDraft } from '../../core/memory.js';
 import { mayTry } from '../../core/retry.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
@@ -67,12 +67,11 @@ export function toolsOf(
   { toolsFor }: Services,
   { chat, personaId, personas }: Subject,
   kind: 'answer' | 'flush',
-  draft?: Memory,
+  draft?: MemoryDraft,
 ): ToolSet {
   const allowed = personas.find(({ id }) => id === personaId)?.tools ?? null;
   const { id: chatId, channel, kind: chatKind } = chat;
-  const turn = { kind, chatId, personaId, senderId: '', allowed, channel, chatKind };
-  return toolsFor(draft === undefined ? turn : { ...turn, draft });
+  return toolsFor({ kind, chatId, personaId, senderId: '', allowed, channel, chatKind, draft });
 }
 
 /** How long parked work rests. */

@@ -2,9 +2,16 @@
  * Step 4 of the route: automatic recall of a few earlier lines for a turn, searched by the words of the batch. The form of a
  * message (question, remark, small talk) decides how relevant a line must be.
  */
+import type { Zone } from '../../core/dates.js';
 import { describe } from '../../core/errors.js';
 import { functionWordsIn, type Language, languagesOf, withoutUnspacedFrames } from '../../core/phrase.js';
-import { isFromOutside, type RecallMoment, recalledLine, type Scope } from '../../core/recall.js';
+import {
+  isFromOutside,
+  type Recalled,
+  type RecallMoment,
+  recalledLine,
+  type Scope,
+} from '../../core/recall.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 
@@ -65,49 +72,50 @@ export async function recollect(
     const asking = batch.map((message) => formOf(message.text)).reduce(likelier);
     if (asking === 'small talk') return NOTHING;
     const around = asking === 'question' && goesOn(text) ? lastOf(before) : '';
-    const { hits } = await recall.search(scope, {
-      ...query,
-      text,
-      limit: MOST_HITS,
-      ...(around === '' ? {} : { around }),
-    });
-    const asked = new Set(batch.map((message) => wordsOf(message.text)));
-    const best = hits.reduce((most, { relevance }) => Math.max(most, relevance), 0);
-    const floor =
-      asking === 'question' ? Math.min(FLOORS.question, Math.max(LEAST, best * NEAR_BEST)) : FLOORS[asking];
-    const chosen = new Set<string>();
-    const lines: { at: number; line: string }[] = [];
-    let chars = 0;
-    let rare = 0;
-    let outside = false;
-    for (const hit of hits) {
-      // Skips earlier copies of the same question: the answer is wanted, not the question.
-      const tellsNothing =
-        hit.source.kind === 'file' ? shown.includes(hit.text.trim()) : asked.has(wordsOf(hit.text));
-      const isBelow = hit.relevance < floor;
-      if (tellsNothing || (isBelow && (hit.rare !== true || rare >= MOST_RARE))) continue;
-      if (isBelow) rare++;
-      // An answer needs its question to be understood.
-      const answered =
-        hit.answers !== undefined && !asked.has(wordsOf(hit.answers.text)) ? [hit.answers] : [];
-      const told = [...answered, hit].filter((each) => !chosen.has(recalledLine(each, zone)));
-      const length = told.reduce((sum, each) => sum + recalledLine(each, zone).length + 1, 0);
-      if (chars + length > BUDGET || lines.length + told.length > MOST_LINES) continue;
-      chars += length;
-      outside ||= told.some(isFromOutside);
-      for (const each of told) {
-        const line = recalledLine(each, zone);
-        chosen.add(line);
-        lines.push({ at: each.at ?? 0, line });
-      }
-      if (lines.length === MOST_LINES) break;
-    }
-    const inOrder = lines.sort((a, b) => a.at - b.at).map(({ line }) => line);
-    return { lines: inOrder, isFromOutside: outside };
+    const asked = { ...query, text, limit: MOST_HITS };
+    const { hits } = await recall.search(scope, around === '' ? asked : { ...asked, around });
+    return chosenFrom(hits, asking, new Set(batch.map((message) => wordsOf(message.text))), shown, zone);
   } catch (error) {
     log.error({ ...scope, why: describe(error) }, 'recall failed; answering without');
     return NOTHING;
   }
+}
+
+/** `asked`: the words of the messages to answer; an earlier copy of the same question tells nothing. */
+function chosenFrom(
+  hits: Recalled[],
+  asking: Exclude<MessageForm, 'small talk'>,
+  asked: ReadonlySet<string>,
+  shown: string,
+  zone: Zone,
+): Recollection {
+  const best = Math.max(0, ...hits.map(({ relevance }) => relevance));
+  const floor =
+    asking === 'question' ? Math.min(FLOORS.question, Math.max(LEAST, best * NEAR_BEST)) : FLOORS[asking];
+  const chosen = new Map<string, Recalled>();
+  let chars = 0;
+  let rare = 0;
+  for (const hit of hits) {
+    const isKnown =
+      hit.source.kind === 'file' ? shown.includes(hit.text.trim()) : asked.has(wordsOf(hit.text));
+    const isBelow = hit.relevance < floor;
+    if (isKnown || (isBelow && (!hit.rare || rare >= MOST_RARE))) continue;
+    if (isBelow) rare++;
+    // An answer needs its question to be understood.
+    const answered = hit.answers && !asked.has(wordsOf(hit.answers.text)) ? [hit.answers, hit] : [hit];
+    const told = answered
+      .map((each) => [recalledLine(each, zone), each] as const)
+      .filter(([line]) => !chosen.has(line));
+    const length = told.reduce((sum, [line]) => sum + line.length + 1, 0);
+    if (chars + length > BUDGET || chosen.size + told.length > MOST_LINES) continue;
+    chars += length;
+    for (const [line, each] of told) chosen.set(line, each);
+  }
+  const inOrder = [...chosen].sort(([, a], [, b]) => (a.at ?? 0) - (b.at ?? 0));
+  return {
+    lines: inOrder.map(([line]) => line),
+    isFromOutside: inOrder.some(([, each]) => isFromOutside(each)),
+  };
 }
 
 function likelier(a: MessageForm, b: MessageForm): MessageForm {
@@ -136,235 +144,189 @@ function wordsOf(text: string): string {
  */
 type MessageForm = 'question' | 'perhaps' | 'remark' | 'moment' | 'small talk';
 
-const RUN = /[\p{L}\p{M}]+/gu;
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}]/u;
 const MARK = /[?？؟¿]/;
-
-export function formOf(message: string): MessageForm {
-  const text = plainly(message);
-  const has = kindsIn(text);
-  if (has('told')) return 'question';
-  if (!has('own') && (has('phatic') || has('moment')) && !hasContent(text)) return 'small talk';
-  // Without a question mark, only text that begins like a question or asks about the speaker's own affairs early ("c'est quand mon
-  // train"), unlike "You won't believe how tired I am".
-  const opening = runsOf(text.split(/[,.;:!]/, 1)[0] ?? '').slice(0, OPENING_WORDS);
-  const asksOfOwn = has('own') && kindsIn(opening.join(' '))('asks');
-  const isClear =
-    UNSPACED.test(text) || asksOfOwn || (opensWith(text, 'asks') && !opensWith(text, 'exclaims'));
-  const asks = has('asks') && (MARK.test(text) || isClear);
-  if (has('moment') && !has('own')) return 'moment';
-  if (asks) return 'question';
-  if (!MARK.test(text)) return 'remark';
-  return has('own') ? 'question' : 'perhaps';
-}
-
+/** "What a day", "was für ein Tag", "quelle belle journée". */
+const EXCLAIMS = /^(?:what an?|was für|wat een|qué|que|vaya|quel(?:le)?s?|che|как(?:ой|ая|ое|ие))(?: |$)/;
 /** A question without a mark has its question word among these. */
 const OPENING_WORDS = 3;
-
 /** Below this length a question does not say what it is about. */
 const SHORT_WORDS = 5;
 const SHORT_CHARS = 10;
 
-/** Whether a message can only be understood with what was said before it. */
+export function formOf(message: string): MessageForm {
+  const { text, runs, has, isOf, opening } = wordingOf(message);
+  if (has('told')) return 'question';
+  if (!has('own') && (has('phatic') || has('moment')) && !hasContent(text, runs, isOf)) return 'small talk';
+  if (has('moment') && !has('own')) return 'moment';
+  const isMarked = MARK.test(text);
+  // Without a question mark, only text that begins like a question or asks about the speaker's own affairs early ("c'est quand mon
+  // train"), unlike "You won't believe how tired I am".
+  const [first = ''] = opening;
+  const early = runsOf(text.split(/[,.;:!]/, 1)[0] ?? '').slice(0, OPENING_WORDS);
+  const isClear =
+    UNSPACED.test(text) ||
+    (has('own') && early.some((run) => isOf(run, 'asks'))) ||
+    (isOf(first, 'asks') && !EXCLAIMS.test(opening.slice(0, 2).join(' ')));
+  if (has('asks') && (isMarked || isClear)) return 'question';
+  if (!isMarked) return 'remark';
+  return has('own') ? 'question' : 'perhaps';
+}
+
+/** Whether a message can only be understood with the messages before it. */
 export function goesOn(message: string): boolean {
-  const text = plainly(message);
-  if (kindsIn(text)('them') || opensWith(text, 'and')) return true;
+  const { text, runs, has, isOf } = wordingOf(message);
+  if (has('them') || isOf(runs[0] ?? '', 'and')) return true;
+  if (UNSPACED_FORMS.and.some((part) => text.startsWith(part))) return true;
   return UNSPACED.test(text) && !/\s/.test(text)
     ? [...text].length <= SHORT_CHARS
     : text.split(/\s+/).length <= SHORT_WORDS;
 }
 
-function plainly(message: string): string {
-  return message.trim().normalize('NFKC').replaceAll('’', "'").toLowerCase();
+/** A message without a known function word can be in any language. `opening`: from its first word after greetings on. */
+function wordingOf(message: string) {
+  const text = message.trim().normalize('NFKC').replaceAll('’', "'").toLowerCase();
+  const runs = runsOf(text);
+  const spoken = languagesOf(runs);
+  const forms = spoken.length > 0 ? spoken.map((language) => FORMS[language]) : Object.values(FORMS);
+  const isOf = (run: string, form: Form) => forms.some((each) => each[form].has(run));
+  const has = (form: Form) =>
+    runs.some((run) => isOf(run, form)) || UNSPACED_FORMS[form].some((part) => text.includes(part));
+  const start = runs.findIndex((run) => !isOf(run, 'and') && !isOf(run, 'phatic'));
+  return { text, runs, isOf, has, opening: start < 0 ? [] : runs.slice(start) };
 }
 
 function runsOf(text: string): string[] {
-  return text.match(RUN) ?? [];
-}
-
-function kindsIn(text: string): (kind: Form) => boolean {
-  const runs = runsOf(text);
-  const isOf = formsOf(runs);
-  return (kind) =>
-    runs.some((run) => isOf(run, kind)) || UNSPACED_FORMS[kind].some((part) => text.includes(part));
-}
-
-/** A message without a known function word can be in any language. */
-function formsOf(runs: string[]): (run: string, kind: Form) => boolean {
-  const spoken = languagesOf(runs);
-  const forms = Object.entries(FORMS).filter(
-    ([language]) => spoken.length === 0 || spoken.some((each) => each === language),
-  );
-  return (run, kind) => forms.some(([, form]) => form[kind].has(run));
-}
-
-/** Tests the first word after greetings and conjunctions. */
-function opensWith(text: string, kind: Form): boolean {
-  const runs = runsOf(text);
-  const isOf = formsOf(runs);
-  const opening = kind === 'and' ? runs[0] : runs.find((run) => !isOf(run, 'and') && !isOf(run, 'phatic'));
-  if (opening === undefined) return false;
-  if (kind !== 'exclaims')
-    return isOf(opening, kind) || UNSPACED_FORMS[kind].some((part) => text.startsWith(part));
-  // "What a day", "was für ein Tag", "quelle belle journée": it takes one or two words, depending on the language.
-  const next = runs[runs.indexOf(opening) + 1] ?? '';
-  return isOf(`${opening} ${next}`, kind) || isOf(opening, kind);
+  return text.match(/[\p{L}\p{M}]+/gu) ?? [];
 }
 
 /** Whether a word is left that says what the message is about. */
-function hasContent(text: string): boolean {
+function hasContent(text: string, runs: string[], isOf: (run: string, form: Form) => boolean): boolean {
   if (UNSPACED.test(text)) {
     const parts = [...UNSPACED_FORMS.phatic, ...UNSPACED_FORMS.moment].sort((a, b) => b.length - a.length);
     const rest = parts.reduce((left, part) => left.replaceAll(part, ' '), text);
     return /[\p{sc=Han}\p{sc=Katakana}\p{sc=Hangul}]/u.test(withoutUnspacedFrames(rest));
   }
-  const runs = runsOf(text);
   const isFunction = functionWordsIn(runs);
-  const isOf = formsOf(runs);
   return runs.some(
     (run) => run.length > 1 && !isFunction(run) && !isOf(run, 'phatic') && !isOf(run, 'moment'),
   );
 }
 
 /**
- * `asks`: for a fact. `exclaims`: opens an exclamation that begins like a question. `told`: about what somebody said or knows.
- * `own`: the speaker's own affairs, which they may have told. `moment`: you, us, now. `phatic`: greetings, thanks, laughter. `and`,
- * `them`: continue from what was said before.
+ * `asks`: for a fact. `told`: about what somebody said or knows. `own`: the speaker's own affairs, which they may have told.
+ * `moment`: you, us, now. `phatic`: greetings, thanks, laughter. `and`, `them`: continue from what was said before.
  */
-type Form = 'asks' | 'exclaims' | 'told' | 'own' | 'moment' | 'phatic' | 'and' | 'them';
+type Form = 'asks' | 'told' | 'own' | 'moment' | 'phatic' | 'and' | 'them';
 
 const FORMS: Record<Language, Record<Form, ReadonlySet<string>>> = {
-  English: {
-    asks: words('what where when who whom whose which how whats wheres whens whos'),
-    exclaims: new Set(['what a', 'what an']),
-    told: words('remind remember recall forgot forgotten know told said mentioned agreed'),
-    own: words('i my mine our ours'),
-    moment: words('you your u shall should lets let today tonight wanna time weather'),
-    phatic:
-      words(`hello hi hey bye goodbye good night morning evening afternoon thanks thank haha hahaha lol ok okay later
-      see sweet dreams going doing well nice great fine cool yes no sure up`),
-    and: words('and but or so ok hey'),
-    them: words('he she it they him her his hers its them their there'),
-  },
-  German: {
-    asks: words(
-      `was wann wo wohin woher wer wen wem wessen welche welcher welches welchen welchem wie wieviel wieviele`,
-    ),
-    exclaims: new Set(['was für']),
-    told: words('erinnere erinnerst erinner weißt weisst vergessen gesagt erzählt nochmal'),
-    own: words('ich mein meine meinen meinem meiner meines unser unsere unseren unserem unserer'),
-    moment:
-      words(`du dir dich dein deine deinen deinem deiner lass lasst lust willst magst möchtest sollen wollen kochen
-      machen heute abend spät uhr wetter`),
-    phatic:
-      words(`hallo hi hey moin servus tschüss gute guten guter nacht morgen abend tag danke bitte haha hahaha ok okay
-      bis später bald dann geht gehts gut klar schön schöne toll super ja nein schlaf`),
-    and: words('und aber oder also'),
-    them: words('er sie es ihm ihn ihr ihre ihrer ihren ihnen dort damit davon'),
-  },
-  Spanish: {
-    asks: words('qué cuál cuáles cuándo cuánto cuánta cuántos cuántas dónde adónde quién quiénes cómo'),
-    exclaims: words('qué vaya'),
-    told: words('recuérdame recuerdame recuerda recuerdas acuerdas acuérdate olvidé dije dijiste sabes'),
-    own: words('yo mi mis tengo soy nuestro nuestra nuestros nuestras'),
-    moment:
-      words(`tú te ti tu tus estás has haces quieres quiere prefieres puedes vamos cocinamos cenamos comemos hacemos
-      hoy noche hora tiempo`),
-    phatic:
-      words(`hola adiós gracias buenas buenos buen noches días tardes día jaja jajaja vale hasta luego pronto mañana bien
-      todo tal sí no genial`),
-    and: words('y pero o entonces'),
-    them: words('él ella ellos ellas su sus allí'),
-  },
-  French: {
-    asks: words('quel quelle quels quelles quoi que quand où qui combien comment'),
-    exclaims: words('quel quelle quels quelles que'),
-    told: words('rappelle rappelles souviens souvient souvenez oublié sais dit'),
-    own: words('je j mon ma mes notre nos'),
-    moment: words(`tu te t toi ton ta tes vous votre on veux peux vas aimes aujourd hui soir heure météo`),
-    phatic:
-      words(`bonjour bonsoir bonne nuit soirée journée salut coucou merci haha hahaha ok plus tard demain bientôt ça va
-      bien oui non super`),
-    and: words('et mais ou alors dis'),
-    them: words('il elle ils elles lui leur leurs y'),
-  },
-  Italian: {
-    asks: words('cosa quale quali quando dove quanto quanta quanti quante chi come'),
-    exclaims: words('che'),
-    told: words('ricorda ricordi ricordami dimenticato detto sai'),
-    own: words('io mio mia miei mie nostro nostra nostri nostre'),
-    moment: words('tu ti tuo tua tuoi tue vuoi andiamo facciamo mangiamo stai fai oggi stasera tempo'),
-    phatic: words(
-      'ciao salve buongiorno buonasera buonanotte buona notte grazie haha ok bene va tutto dopo domani sì no',
-    ),
-    and: words('e ma o allora'),
-    them: words('lui lei loro suo sua'),
-  },
-  Portuguese: {
-    asks: words('que quem qual quais quando onde quanto quanta quantos quantas como'),
-    exclaims: words('que'),
-    told: words('lembra lembras lembre esqueci disse sabe sabes'),
-    own: words('eu meu minha meus minhas nosso nossa nossos nossas'),
-    moment: words('tu te teu tua você quer queres vamos hoje está vai tempo'),
-    phatic: words(
-      'olá oi tchau bom boa dia noite tarde obrigado obrigada haha kkk ok bem tudo até logo amanhã sim não',
-    ),
-    and: words('e mas ou então'),
-    them: words('ele ela eles elas seu sua'),
-  },
-  Dutch: {
-    asks: words('wat wanneer waar wie welke welk hoe hoeveel'),
-    exclaims: new Set(['wat een']),
-    told: words('herinner herinnert vergeten gezegd verteld weet'),
-    own: words('ik mijn ons onze'),
-    moment: words('jij je jou jouw u uw zullen wil zin laten vandaag vanavond weer'),
-    phatic: words(
-      'hallo hoi dag doei goede goedenacht nacht morgen avond welterusten dank bedankt haha ok gaat goed later tot ja nee',
-    ),
-    and: words('en maar of dus'),
-    them: words('hij zij ze hem haar hun daar'),
-  },
-  Russian: {
-    asks: words(`что чего чему чем кто кого кому кем где куда откуда когда как какой какая какое какие какую какого каком
-      каким сколько чей чья чье чьё чьи`),
-    exclaims: words('какой какая какое какие'),
-    told: words(
-      'напомни напомните помнишь помните забыл забыла знаешь знаете говорил говорила сказал сказала',
-    ),
-    own: words('я мой моя мое моё мои моего моей моему моим мою наш наша наше наши нашего нашу нашей нашему'),
-    moment:
-      words(`ты тебе тебя твой твоя вы вас вам давай давайте пойдем пойдём будем будешь хочешь хотите делаешь сегодня
-      вечером погода час времени`),
-    phatic:
-      words(`привет здравствуй пока спасибо спокойной доброй ночи доброе добрый утро вечер день хаха хахаха ладно скорого
-      завтра встречи дела хорошо да нет`),
-    and: words('а и но'),
-    them: words('он она оно они его её ее ему ей их им там'),
-  },
+  English: setsOf({
+    asks: 'what where when who whom whose which how whats wheres whens whos',
+    told: 'remind remember recall forgot forgotten know told said mentioned agreed',
+    own: 'i my mine our ours',
+    moment: 'you your u shall should lets let today tonight wanna time weather',
+    phatic: `hello hi hey bye goodbye good night morning evening afternoon thanks thank haha hahaha lol ok okay
+      later see sweet dreams going doing well nice great fine cool yes no sure up`,
+    and: 'and but or so ok hey',
+    them: 'he she it they him her his hers its them their there',
+  }),
+  German: setsOf({
+    asks: `was wann wo wohin woher wer wen wem wessen welche welcher welches welchen welchem wie wieviel
+      wieviele`,
+    told: 'erinnere erinnerst erinner weißt weisst vergessen gesagt erzählt nochmal',
+    own: 'ich mein meine meinen meinem meiner meines unser unsere unseren unserem unserer',
+    moment: `du dir dich dein deine deinen deinem deiner lass lasst lust willst magst möchtest sollen wollen
+      kochen machen heute abend spät uhr wetter`,
+    phatic: `hallo hi hey moin servus tschüss gute guten guter nacht morgen abend tag danke bitte haha hahaha
+      ok okay bis später bald dann geht gehts gut klar schön schöne toll super ja nein schlaf`,
+    and: 'und aber oder also',
+    them: 'er sie es ihm ihn ihr ihre ihrer ihren ihnen dort damit davon',
+  }),
+  Spanish: setsOf({
+    asks: 'qué cuál cuáles cuándo cuánto cuánta cuántos cuántas dónde adónde quién quiénes cómo',
+    told: 'recuérdame recuerdame recuerda recuerdas acuerdas acuérdate olvidé dije dijiste sabes',
+    own: 'yo mi mis tengo soy nuestro nuestra nuestros nuestras',
+    moment: `tú te ti tu tus estás has haces quieres quiere prefieres puedes vamos cocinamos cenamos comemos
+      hacemos hoy noche hora tiempo`,
+    phatic: `hola adiós gracias buenas buenos buen noches días tardes día jaja jajaja vale hasta luego pronto
+      mañana bien todo tal sí no genial`,
+    and: 'y pero o entonces',
+    them: 'él ella ellos ellas su sus allí',
+  }),
+  French: setsOf({
+    asks: 'quel quelle quels quelles quoi que quand où qui combien comment',
+    told: 'rappelle rappelles souviens souvient souvenez oublié sais dit',
+    own: 'je j mon ma mes notre nos',
+    moment: 'tu te t toi ton ta tes vous votre on veux peux vas aimes aujourd hui soir heure météo',
+    phatic: `bonjour bonsoir bonne nuit soirée journée salut coucou merci haha hahaha ok plus tard demain
+      bientôt ça va bien oui non super`,
+    and: 'et mais ou alors dis',
+    them: 'il elle ils elles lui leur leurs y',
+  }),
+  Italian: setsOf({
+    asks: 'cosa quale quali quando dove quanto quanta quanti quante chi come',
+    told: 'ricorda ricordi ricordami dimenticato detto sai',
+    own: 'io mio mia miei mie nostro nostra nostri nostre',
+    moment: 'tu ti tuo tua tuoi tue vuoi andiamo facciamo mangiamo stai fai oggi stasera tempo',
+    phatic: `ciao salve buongiorno buonasera buonanotte buona notte grazie haha ok bene va tutto dopo domani sì
+      no`,
+    and: 'e ma o allora',
+    them: 'lui lei loro suo sua',
+  }),
+  Portuguese: setsOf({
+    asks: 'que quem qual quais quando onde quanto quanta quantos quantas como',
+    told: 'lembra lembras lembre esqueci disse sabe sabes',
+    own: 'eu meu minha meus minhas nosso nossa nossos nossas',
+    moment: 'tu te teu tua você quer queres vamos hoje está vai tempo',
+    phatic: `olá oi tchau bom boa dia noite tarde obrigado obrigada haha kkk ok bem tudo até logo amanhã sim
+      não`,
+    and: 'e mas ou então',
+    them: 'ele ela eles elas seu sua',
+  }),
+  Dutch: setsOf({
+    asks: 'wat wanneer waar wie welke welk hoe hoeveel',
+    told: 'herinner herinnert vergeten gezegd verteld weet',
+    own: 'ik mijn ons onze',
+    moment: 'jij je jou jouw u uw zullen wil zin laten vandaag vanavond weer',
+    phatic: `hallo hoi dag doei goede goedenacht nacht morgen avond welterusten dank bedankt haha ok gaat goed
+      later tot ja nee`,
+    and: 'en maar of dus',
+    them: 'hij zij ze hem haar hun daar',
+  }),
+  Russian: setsOf({
+    asks: `что чего чему чем кто кого кому кем где куда откуда когда как какой какая какое какие какую какого
+      каком каким сколько чей чья чье чьё чьи`,
+    told: 'напомни напомните помнишь помните забыл забыла знаешь знаете говорил говорила сказал сказала',
+    own: 'я мой моя мое моё мои моего моей моему моим мою наш наша наше наши нашего нашу нашей нашему',
+    moment: `ты тебе тебя твой твоя вы вас вам давай давайте пойдем пойдём будем будешь хочешь хотите делаешь
+      сегодня вечером погода час времени`,
+    phatic: `привет здравствуй пока спасибо спокойной доброй ночи доброе добрый утро вечер день хаха хахаха
+      ладно скорого завтра встречи дела хорошо да нет`,
+    and: 'а и но',
+    them: 'он она оно они его её ее ему ей их им там',
+  }),
 };
 
 /** The same for Japanese, Chinese and Korean, which do not separate words: parts of a text. */
-const UNSPACED_FORMS: Record<Form, readonly string[]> = {
-  asks: split(
-    '何 なに なん 誰 だれ どこ いつ どれ どの どんな いくら いくつ は? は？ 什么 什麼 哪 谁 多少 多大 多久 几 幾 何时 怎么 뭐 무엇 누구 어디 언제 얼마 몇',
-  ),
-  exclaims: [],
-  told: split('覚えて 思い出 忘れた っけ 记得 記得 提醒 忘了 知道 기억 까먹'),
-  own: split('私 僕 俺 うちの 我的 我妹 我家 我们的 내 우리'),
-  moment: split(
-    'うか ましょう ませんか よう 眠れ 疲れ 今日 今夜 今晩 今何時 元気 調子 何して 你好吗 怎么样 在干 今天 今晚 要不要 想不想 想吃 好不好 好吗 一起 吧 할까 하자 먹을래 오늘',
-  ),
-  phatic: split(
-    'おやすみ おはよう こんにちは こんばんは ありがとう じゃあ はは またね 晚安 早安 早上好 你好 谢谢 哈哈 再见 안녕 고마 잘 자',
-  ),
-  and: split('で じゃあ それで 那 그럼'),
-  them: split('彼女 彼 それ そこ あれ 他 她 它 那里 那儿 그녀 그는 그가'),
-};
+const UNSPACED_FORMS = listsOf({
+  asks: `何 なに なん 誰 だれ どこ いつ どれ どの どんな いくら いくつ は? は？ 什么 什麼 哪 谁 多少 多大 多久 几
+    幾 何时 怎么 뭐 무엇 누구 어디 언제 얼마 몇`,
+  told: '覚えて 思い出 忘れた っけ 记得 記得 提醒 忘了 知道 기억 까먹',
+  own: '私 僕 俺 うちの 我的 我妹 我家 我们的 내 우리',
+  moment: `うか ましょう ませんか よう 眠れ 疲れ 今日 今夜 今晩 今何時 元気 調子 何して 你好吗 怎么样 在干 今天
+    今晚 要不要 想不想 想吃 好不好 好吗 一起 吧 할까 하자 먹을래 오늘`,
+  phatic: `おやすみ おはよう こんにちは こんばんは ありがとう じゃあ はは またね 晚安 早安 早上好 你好 谢谢 哈哈
+    再见 안녕 고마 잘 자`,
+  and: 'で じゃあ それで 那 그럼',
+  them: '彼女 彼 それ そこ あれ 他 她 它 那里 那儿 그녀 그는 그가',
+});
 
-function words(list: string): ReadonlySet<string> {
-  return new Set(split(list));
+function listsOf(forms: Record<Form, string>): Record<Form, string[]> {
+  const entries = Object.entries(forms).map(([form, list]) => [form, list.split(/\s+/)]);
+  return Object.fromEntries(entries);
 }
 
-function split(list: string): string[] {
-  return list.split(/\s+/);
+function setsOf(forms: Record<Form, string>): Record<Form, ReadonlySet<string>> {
+  const entries = Object.entries(listsOf(forms)).map(([form, list]) => [form, new Set(list)]);
+  return Object.fromEntries(entries);
 }
