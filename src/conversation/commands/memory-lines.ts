@@ -4,6 +4,7 @@ import type { PromptMemory, Tier, Version } from '../../core/memory.js';
 import { type Step, type StoredMessage, wordsBy } from '../../core/transcript.js';
 import { code, oneLine } from '../quoting.js';
 import type { Services } from '../services.js';
+import { calledIn } from '../turn/steps.js';
 
 export type GivenLine = RememberedLine | OtherLine;
 
@@ -89,8 +90,7 @@ function otherLines(kind: OtherLine['kind'], text: string, query = ''): OtherLin
 
 /** Failed and empty searches yield no lines. */
 function foundLines(steps: Step[]): OtherLine[] {
-  const calls = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
-  return calls.flatMap(({ id, name, arguments: given }) => {
+  return calledIn(steps).flatMap(({ id, name, arguments: given }) => {
     const result = steps.find((step) => step.kind === 'result' && step.callId === id);
     if (name !== SEARCH || result?.kind !== 'result' || result.failed) return [];
     return otherLines('found', result.content, queryIn(given)).filter(({ text }) => text.startsWith('- '));

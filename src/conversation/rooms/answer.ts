@@ -14,7 +14,7 @@ import { tellLeftOut } from '../deliver/post.js';
 import { recipientIn, replyOf } from '../deliver/reply.js';
 import { greet } from '../greeting.js';
 import type { LiveReply, MeteredModel } from '../services.js';
-import { callsToRun, isTainted, type StepExtras, stepMessages } from '../turn/steps.js';
+import { isTainted, openCalls, type StepExtras, stepMessages } from '../turn/steps.js';
 import { pressureOf, requestTokens, tokensOf } from '../turn/tokens.js';
 import { runTurn, type TurnOutcome } from '../turn/turn.js';
 import { fail, tellPersonaFaults } from './failure.js';
@@ -74,7 +74,11 @@ async function prepare(
   const whose = { chatId: chat.id, personaId, senderId: senderOf(batch), channel: chat.channel };
   const allowed = personas.find(({ id }) => id === personaId)?.tools ?? null;
   const kind = { ...whose, kind: 'answer' as const, allowed, chatKind: chat.kind };
-  await toolsReady?.(kind, callsToRun(steps), signal);
+  await toolsReady?.(
+    kind,
+    openCalls(steps).map(({ name }) => name),
+    signal,
+  );
   const tools = toolsFor(kind);
   tellLeftOut(services, tools);
   const { controlChats } = rulesFor(chat.channel);

@@ -185,17 +185,12 @@ export async function runCall(
   );
   const ended = await Promise.race([running, abandoned]).finally(() => cancel());
   const about = { tool: tool.name, turn: request.turnId };
-  let result: CallResult;
-  if (ended === 'abandoned' || 'error' in ended) {
-    if (signal.aborted) return null;
-    if (ended === 'abandoned') log.warn(about, 'tool call did not end in time; abandoned');
-    else log.error({ err: ended.error, ...about }, 'tool failed');
-    result = failureOf(tool, Math.ceil(ms / 1000), ended, late.signal.aborted);
-  } else if ('waitsFor' in ended) {
-    return ended;
-  } else {
-    result = ended;
-  }
+  const isFailure = ended === 'abandoned' || 'error' in ended;
+  if (isFailure && signal.aborted) return null;
+  if (ended === 'abandoned') log.warn(about, 'tool call did not end in time; abandoned');
+  else if ('error' in ended) log.error({ err: ended.error, ...about }, 'tool failed');
+  else if ('waitsFor' in ended) return ended;
+  let result = isFailure ? failureOf(tool, Math.ceil(ms / 1000), ended, late.signal.aborted) : ended;
   const { agent } = request.authorisation;
   // A command may have left a secret of its agent's task anywhere, so the results of all tools are redacted.
   if (agent) result = { ...result, content: redactor(agent.env)(result.content) };
@@ -209,12 +204,11 @@ function failureOf(
   ended: 'abandoned' | { error: unknown },
   isLate: boolean,
 ): CallResult {
-  if (ended === 'abandoned') {
-    const content = `${name} did not end within ${seconds} seconds and was given up: its outcome is unknown, so check before you repeat it.`;
-    return { content, failed: true, unknown: true };
-  }
-  if (isLate) {
-    const content = `${name} was ended after ${seconds} seconds: what it had done until then is unknown, so check before you repeat it.`;
+  if (ended === 'abandoned' || isLate) {
+    const content =
+      ended === 'abandoned'
+        ? `${name} did not end within ${seconds} seconds and was given up: its outcome is unknown, so check before you repeat it.`
+        : `${name} was ended after ${seconds} seconds: what it had done until then is unknown, so check before you repeat it.`;
     return { content, failed: true, unknown: true };
   }
   const reason = ended.error instanceof Fault ? describe(ended.error) : 'an unexpected fault in the gateway';
@@ -272,22 +266,25 @@ async function execute(
     const where = typeof chat_id === 'string' && chat_id !== '' ? chat_id : chatId;
     const isOther = typeof persona_id === 'string' && !['', personaId].includes(persona_id);
     const which = typeof tier === 'number' ? ` tier ${tier}` : '';
+    const what = `${tool.name}${which}${isOther ? ` of ${persona_id}` : ''}`;
     const isAcross = where !== chatId;
-    const entry = {
-      kind: isAcross ? ('across' as const) : ('tool' as const),
-      who: `${chatId}/${personaId}`,
-      where,
-      what: `${tool.name}${which}${isOther ? ` of ${persona_id}` : ''}`,
-      word: senderId || null,
-    };
-    try {
-      await (isAcross || tool.risk === 'high' ? audit.record(entry) : audit.note(entry));
-    } catch (error) {
-      if (!(error instanceof Fault)) throw error;
-      return { content: NOT_ENTERED, failed: true };
-    }
+    const kind = isAcross ? ('across' as const) : ('tool' as const);
+    const entry = { kind, who: `${chatId}/${personaId}`, where, what, word: senderId || null };
+    const entering = isAcross || tool.risk === 'high' ? audit.record(entry) : audit.note(entry);
+    if (!(await isEntered(entering))) return { content: NOT_ENTERED, failed: true };
   }
   return tool.execute(given as never, context);
+}
+
+/** False if the audit log cannot be written. */
+export async function isEntered(entering: Promise<void>): Promise<boolean> {
+  try {
+    await entering;
+    return true;
+  } catch (error) {
+    if (error instanceof Fault) return false;
+    throw error;
+  }
 }
 
 export const NOT_ENTERED = 'Nothing was done: the audit log cannot be written just now.';

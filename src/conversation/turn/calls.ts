@@ -5,7 +5,6 @@
  */
 import { WHOLE_RUN, waitsForCall } from '../../core/access.js';
 import { createMutex } from '../../core/concurrency.js';
-import { Fault } from '../../core/errors.js';
 import { callEntryId } from '../../core/ids.js';
 import type { JournalPlace, JournalWrite, Results } from '../../core/journal.js';
 import type { ToolCall } from '../../core/model.js';
@@ -14,6 +13,7 @@ import type { Services } from '../services.js';
 import {
   approvalReason,
   type CallResult,
+  isEntered,
   NOT_ENTERED,
   outcomeAfterCrash,
   prepare,
@@ -25,20 +25,17 @@ import {
 import {
   type CallsEnd,
   fitted,
-  hasResult,
   INTERRUPTED,
   isCutOff,
-  isSameCall,
   keep,
+  openCalls,
   readArguments,
   refusalOf,
   stepOf,
   type TurnRequest,
+  wasRefused,
 } from './steps.js';
-import { needsApprovalText, runApprovalFor, wasRefused } from './taint.js';
-
-/** A call and its index in its answer. */
-type Numbered = readonly [n: number, call: ToolCall];
+import { needsApprovalText, runApprovalFor } from './taint.js';
 
 const AT_ONCE = 8;
 
@@ -52,30 +49,25 @@ const TWO_WAITS =
 
 /** Runs every call of the last answer that has no result yet. Returns what ends or suspends the turn, or null. */
 export async function finishCalls(services: Services, request: TurnRequest): Promise<CallsEnd | null> {
-  const answer = request.steps.findLast((step) => step.kind === 'answer');
-  for (;;) {
-    const calls = [...(answer?.calls ?? []).entries()];
-    const open = calls.filter(([, { id }]) => !hasResult(request.steps, id));
-    if (open.length === 0) return null;
-    const end = await runTogether(services, request, nextOf(request, open));
-    if (end !== null) return end;
-  }
-}
-
-/** The reads before the first other call or, if there are none, one call. */
-function nextOf({ tools, steps }: TurnRequest, open: Numbered[]): Numbered[] {
-  const reads = ([, { id, name }]: Numbered) =>
+  const { tools, steps } = request;
+  const isRead = ({ id, name }: ToolCall) =>
     tools.tools.some((tool) => tool.name === name && tool.risk === 'low') &&
     !steps.some((step) => 'callId' in step && step.callId === id);
-  const other = open.findIndex((call) => !reads(call));
-  return other < 0 ? open : open.slice(0, Math.max(1, other));
+  for (let open = openCalls(steps); open.length > 0; open = openCalls(steps)) {
+    // The reads before the first other call or, if there are none, one call.
+    const other = open.findIndex((call) => !isRead(call));
+    const next = other < 0 ? open : open.slice(0, Math.max(1, other));
+    const end = await runTogether(services, request, next);
+    if (end !== null) return end;
+  }
+  return null;
 }
 
 /** Stores results one by one as they come. If one cannot be stored, the other calls are aborted. */
 async function runTogether(
   services: Services,
   request: TurnRequest,
-  calls: Numbered[],
+  calls: ToolCall[],
 ): Promise<CallsEnd | null> {
   const running = new Set<Promise<void>>();
   const stop = new AbortController();
@@ -120,15 +112,15 @@ async function runTogether(
   }
 
   try {
-    for (const [n, call] of calls) {
+    for (const call of calls) {
       if (running.size >= AT_ONCE) await Promise.race(running);
       if (request.signal.aborted) break;
-      const next = await begin(services, request, call, n);
+      const next = await begin(services, request, call);
       if (next === 'settled') continue;
       if (next === 'dropped') return { kind: 'dropped' };
       if (next.kind === 'suspended') return next;
       // The waiting call must be the turn's last step.
-      if ('why' in next) return (await settled()) ?? (await askPeople(services, request, next));
+      if (next.why !== undefined) return (await settled()) ?? (await askPeople(services, request, next));
       const work = run(next)
         .catch((error: unknown) => {
           failures.push(error);
@@ -149,11 +141,8 @@ async function begin(
   services: Services,
   request: TurnRequest,
   asked: ToolCall,
-  n: number,
-): Promise<
-  ReadyCall | (ReadyCall & { why: string }) | (CallsEnd & { kind: 'suspended' }) | 'settled' | 'dropped'
-> {
-  const { steps, bounds } = request;
+): Promise<(ReadyCall & { why?: string }) | (CallsEnd & { kind: 'suspended' }) | 'settled' | 'dropped'> {
+  const { steps } = request;
   const now = services.clock.now();
   const settle = async (result: CallResult, entries = outcomesOf(request, asked, result, now)) =>
     (await keep(request, stepOf(asked, result), { entries })) ? 'settled' : 'dropped';
@@ -171,8 +160,8 @@ async function begin(
   }
   // Run exactly what was approved.
   const call = approved?.kind === 'approved' ? { ...asked, arguments: approved.arguments } : asked;
-  const refusal = approved ? null : refusalOf(call, n, request.tools.tools, steps, bounds);
-  if (refusal !== null) return settle(refusal, []);
+  const refusal = approved ? null : refusalOf(call, request);
+  if (refusal !== null) return refuse(refusal);
 
   const next = prepare(request, call);
   if (next.kind === 'ready' && approved) {
@@ -193,7 +182,7 @@ async function begin(
       if (unknown !== null) return refuse(unknown);
       if (decision === 'ask') return { ...next, why };
       if (request.approvalMs === null) return refuse(NOBODY_TO_ASK);
-      if (wasRefused(steps, call, isSameCall)) return refuse(REFUSED_BEFORE);
+      if (wasRefused(steps, call)) return refuse(REFUSED_BEFORE);
       return { ...next, why };
     }
   }
@@ -208,23 +197,16 @@ async function begin(
 async function askPeople(
   services: Services,
   request: TurnRequest,
-  { call, tool, why }: ReadyCall & { why: string },
+  { call, tool, why = '' }: ReadyCall & { why?: string },
 ): Promise<CallsEnd | null> {
   const { authorisation, turnId, room } = request;
   const { chatId, personaId, senderId } = authorisation;
   const now = services.clock.now();
   const id = services.newCallCode();
-  const audited = {
-    kind: 'call' as const,
-    who: `${chatId}/${personaId}`,
-    where: chatId,
-    what: `${tool.name} is asked about (${id})`,
-    word: senderId || null,
-  };
-  try {
-    await services.audit.record(audited);
-  } catch (error) {
-    if (!(error instanceof Fault)) throw error;
+  const who = `${chatId}/${personaId}`;
+  const what = `${tool.name} is asked about (${id})`;
+  const entry = { kind: 'call', who, where: chatId, what, word: senderId || null } as const;
+  if (!(await isEntered(services.audit.record(entry)))) {
     const isKept = await keep(request, stepOf(call, { content: NOT_ENTERED, failed: true }));
     return isKept ? null : { kind: 'dropped' };
   }
@@ -253,9 +235,9 @@ type JournalledTurn = Pick<TurnRequest, 'turnId' | 'record' | 'authorisation' | 
 
 /** The journal entry of a call before it runs. It exists already if the call waited for a person. */
 function intentOf(request: JournalledTurn, call: ToolCall, now: number): JournalWrite {
-  const answer = request.steps.find(
-    (step) => step.kind === 'answer' && step.calls.some(({ id }) => id === call.id),
-  );
+  const answer = request.steps
+    .filter((step) => step.kind === 'answer')
+    .find(({ calls }) => calls.some(({ id }) => id === call.id));
   return {
     kind: 'intent',
     ...placeOf(request),
@@ -266,7 +248,7 @@ function intentOf(request: JournalledTurn, call: ToolCall, now: number): Journal
       parent_event_id: request.record.parentEventId,
       timestamp_intent: new Date(now).toISOString(),
       status: 'pending',
-      reasoning: answer?.kind === 'answer' ? answer.text.trim() : '',
+      reasoning: answer?.text.trim() ?? '',
       action: { tool: call.name, ...journalledArguments(request, call) },
       results: null,
     },

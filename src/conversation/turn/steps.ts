@@ -2,7 +2,7 @@
  * Step 5 of the route: the request of a turn, how its steps are stored and shown to a model, what they say about calls, and the
  * limits on calls. Counts come from the stored steps, so they survive a resume.
  */
-import type { AskedCall } from '../../core/access.js';
+import { type AskedCall, askedCallIn } from '../../core/access.js';
 import type { Authorisation } from '../../core/authorisation.js';
 import { cutWithMarker, estimateTokens } from '../../core/cut.js';
 import type { RoomId } from '../../core/ids.js';
@@ -12,7 +12,7 @@ import type { ModelMessage, ToolCall } from '../../core/model.js';
 import { isNestedDeeper, MOST_LEVELS } from '../../core/network.js';
 import { element, elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
-import type { AnyTool, ToolResult, ToolSet, Wait } from '../../core/tool.js';
+import type { ToolSet, Wait } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import type { CallLimits } from '../services.js';
 import type { RunApproval, Trust } from './taint.js';
@@ -124,10 +124,31 @@ export function isCutOff(steps: readonly Step[], callId: string): boolean {
   return own.some(({ kind }) => kind === 'call') && !hasResult(steps, callId) && !isWaiting;
 }
 
+export function calledIn(steps: readonly Step[]): ToolCall[] {
+  return steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
+}
+
+export function lastCalls(steps: readonly Step[]): ToolCall[] {
+  return steps.findLast((step) => step.kind === 'answer')?.calls ?? [];
+}
+
+/** The last answer's calls that have no result yet. */
+export function openCalls(steps: readonly Step[]): ToolCall[] {
+  return lastCalls(steps).filter(({ id }) => !hasResult(steps, id));
+}
+
 /** The last answer's calls that were cut off by the end of the process or abandoned by it. */
 export function cutOffCalls(steps: readonly Step[]): ToolCall[] {
-  const calls = steps.findLast((step) => step.kind === 'answer')?.calls ?? [];
-  return calls.filter(({ id }) => isCutOff(steps, id));
+  return openCalls(steps).filter(({ id }) => isCutOff(steps, id));
+}
+
+/** Whether the same call was refused, or its approval expired, in this turn. */
+export function wasRefused(steps: readonly Step[], call: ToolCall): boolean {
+  const isRefused = (id: string) =>
+    steps.some((step) => step.kind === 'waiting' && step.callId === id && askedCallIn(step.waitsFor)) &&
+    hasResult(steps, id) &&
+    !steps.some((step) => step.kind === 'approved' && step.callId === id);
+  return calledIn(steps).some((each) => each.id !== call.id && isSameCall(each, call) && isRefused(each.id));
 }
 
 /** Text that came with tool calls: a model that has said everything there may end with an empty answer. */
@@ -139,12 +160,6 @@ export function textBesideCalls(steps: Step[]): string {
 /** Results that replace an answer, such as a reaction; empty if there are none. */
 export function saidByCalls(steps: Step[]): string {
   return steps.flatMap((step) => (step.kind === 'result' && step.said ? [step.said] : [])).join('\n');
-}
-
-/** The names of the last answer's calls that have no result yet. */
-export function callsToRun(steps: Step[]): string[] {
-  const answer = steps.findLast((step) => step.kind === 'answer');
-  return (answer?.calls ?? []).filter(({ id }) => !hasResult(steps, id)).map(({ name }) => name);
 }
 
 /** Whether the messages to answer or a call's result contain untrusted text. */
@@ -172,41 +187,36 @@ const TOO_DEEP = `The arguments were nested more than ${MOST_LEVELS} levels deep
  * there is no room for another result.
  */
 export function mayCallAgain(steps: Step[], bounds: TurnBounds): boolean {
-  return unreadableCalls(steps) < 2 && repeatingAnswers(steps) < 2 && !isFull(steps, bounds);
+  const results = steps.filter((step) => step.kind === 'result');
+  const unreadable = results.filter(({ content }) => [UNREADABLE, TOO_DEEP].includes(content));
+  const repeated = results.filter(({ content }) => content.startsWith(SAME_CALL));
+  const repeating = steps.filter(
+    (step) =>
+      step.kind === 'answer' && step.calls.some(({ id }) => repeated.some((each) => each.callId === id)),
+  );
+  return unreadable.length < 2 && repeating.length < 2 && !isFull(steps, bounds);
 }
 
-/** The refusal for the `n`th call of its answer; null if it may run. */
+/** Why a call may not run; null if it may. */
 export function refusalOf(
   call: ToolCall,
-  n: number,
-  tools: readonly AnyTool[],
-  steps: Step[],
-  bounds: TurnBounds,
-): ToolResult | null {
+  { tools: { tools }, steps, bounds }: Pick<TurnRequest, 'tools' | 'steps' | 'bounds'>,
+): string | null {
   const { callsPerAnswer, sendsPerTurn, sameCallsPerTurn } = bounds;
-  const refused = (content: string) => ({ content, failed: true });
-  if (n >= callsPerAnswer) {
-    return refused(
-      `Not run: one answer may make ${callsPerAnswer} calls. Make it again in your next one if it is still needed.`,
-    );
-  }
-  if (isFull(steps, bounds)) return refused(FULL);
-  const begun = begunCalls(steps);
-  const isSend = (name: string) => tools.some((tool) => tool.name === name && tool.isSend);
+  if (lastCalls(steps).findIndex(({ id }) => id === call.id) >= callsPerAnswer)
+    return `Not run: one answer may make ${callsPerAnswer} calls. Make it again in your next one if it is still needed.`;
+  if (isFull(steps, bounds)) return FULL;
+  const ids = new Set(steps.flatMap((step) => (step.kind === 'call' ? [step.callId] : [])));
+  const begun = calledIn(steps).filter(({ id }) => ids.has(id));
   const isRead = (name: string) => tools.some((tool) => tool.name === name && tool.risk === 'low');
-  const sends = begun.filter(({ name }) => name === call.name).length;
-  if (isSend(call.name) && sends >= sendsPerTurn) {
-    return refused(
-      `Not run: a turn may call ${call.name} ${sendsPerTurn} times. Say the rest in your answer.`,
-    );
-  }
+  const isSend = tools.some((tool) => tool.name === call.name && tool.isSend);
+  if (isSend && begun.filter(({ name }) => name === call.name).length >= sendsPerTurn)
+    return `Not run: a turn may call ${call.name} ${sendsPerTurn} times. Say the rest in your answer.`;
   // A write in between may have changed the result of a read.
   const since = isRead(call.name) ? begun.findLastIndex(({ name }) => !isRead(name)) + 1 : 0;
   const same = begun.slice(since).filter((each) => isSameCall(each, call));
   if (same.length < sameCallsPerTurn) return null;
-  return refused(
-    `${SAME_CALL} ${sameCallsPerTurn} times in this turn. Go on with the results above, or answer.`,
-  );
+  return `${SAME_CALL} ${sameCallsPerTurn} times in this turn. Go on with the results above, or answer.`;
 }
 
 /** Cuts the result to the space left. Nothing runs after a cut result, so nothing is overwritten unseen. */
@@ -239,29 +249,6 @@ function tokensIn(steps: Step[]): number {
     if (step.kind !== 'answer') return sum;
     return sum + estimateTokens(step.text) + estimateTokens(writtenCalls(step.calls));
   }, 0);
-}
-
-function begunCalls(steps: Step[]): ToolCall[] {
-  const begun = new Set(steps.flatMap((step) => (step.kind === 'call' ? [step.callId] : [])));
-  const calls = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
-  return calls.filter(({ id }) => begun.has(id));
-}
-
-/** The model gets a second try after one round of arguments that were invalid JSON or too deep. */
-function unreadableCalls(steps: Step[]): number {
-  return steps.filter((step) => step.kind === 'result' && [UNREADABLE, TOO_DEEP].includes(step.content))
-    .length;
-}
-
-/** Number of answers that repeated a call after the limit for it. */
-function repeatingAnswers(steps: Step[]): number {
-  const repeated = new Set(
-    steps.flatMap((step) =>
-      step.kind === 'result' && step.content.startsWith(SAME_CALL) ? [step.callId] : [],
-    ),
-  );
-  return steps.filter((step) => step.kind === 'answer' && step.calls.some(({ id }) => repeated.has(id)))
-    .length;
 }
 
 /** A call's arguments as the model wrote them; a text for the model if they are no JSON object or nested too deep. */
@@ -312,17 +299,13 @@ const TOLD_IN_A_LINE: Record<string, (asked: Record<string, unknown>) => string>
  * The line is a note beside the persona's words, because a model repeats the form of its own words.
  */
 export function earlierSteps(steps: Step[]): ModelMessage[] {
-  const calls: ToolCall[] = [];
-  const others = steps.filter((step) => {
-    if (step.kind !== 'answer' || step.calls.length === 0) return true;
-    // An answer that also called other tools stays as it was: servers want its calls back complete.
-    if (!step.calls.every(({ name }) => Object.hasOwn(TOLD_IN_A_LINE, name))) return true;
-    calls.push(...step.calls);
-    return false;
-  });
+  // An answer that also called other tools stays as it was: servers want its calls back complete.
+  const isTold = (step: Step) =>
+    step.kind === 'answer' && step.calls.every(({ name }) => Object.hasOwn(TOLD_IN_A_LINE, name));
+  const lines = calledIn(steps.filter(isTold)).map((call) => callLine(call, steps));
+  const others = steps.filter((step) => !isTold(step));
   const messages = stepMessages(others, OLD_RESULT_CHARS);
-  if (calls.length === 0) return messages;
-  const lines = calls.map((call) => callLine(call, steps));
+  if (lines.length === 0) return messages;
   // Before the other calls, because some servers refuse a user message right after a tool result.
   return [{ role: 'user', content: lines.join('\n') }, ...messages];
 }

@@ -3,12 +3,10 @@
  * turn a call that reaches beyond the chat needs approval. An agent needs an owner's approval once per run before it runs foreign
  * commands or leaves the machine. The hosts that people named in their own words are free; files and versions are no hosts. Pure.
  */
-import { askedCallIn } from '../../core/access.js';
 import { isOwnersOrder } from '../../core/authorisation.js';
-import type { ToolCall } from '../../core/model.js';
 import { NEEDS_INSTRUCTION } from '../../core/task.js';
 import type { AnyTool, Reach, ToolContext } from '../../core/tool.js';
-import type { Step, StoredMessage } from '../../core/transcript.js';
+import type { StoredMessage } from '../../core/transcript.js';
 import { code, oneLine } from '../quoting.js';
 
 const CHAT_CHARS = 120;
@@ -51,28 +49,6 @@ async function reachOf(tool: AnyTool, given: unknown, context: ToolContext): Pro
   if (tool.risk === 'low' || typeof chat_id !== 'string' || chat_id === '' || !authorisation) return null;
   if (chat_id === authorisation.chatId || !(await isOwnersOrder(authorisation))) return null;
   return { kind: 'chat', chatId: chat_id };
-}
-
-/** Whether the same call was refused, or its approval expired, in this turn. */
-export function wasRefused(
-  steps: readonly Step[],
-  call: ToolCall,
-  isSame: (a: ToolCall, b: ToolCall) => boolean,
-): boolean {
-  const has = (kind: 'approved' | 'result', id: string) =>
-    steps.some((step) => step.kind === kind && step.callId === id);
-  const asked = steps.flatMap((step) =>
-    step.kind === 'waiting' && askedCallIn(step.waitsFor) !== null ? [step.callId] : [],
-  );
-  const calls = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
-  return calls.some(
-    (each) =>
-      each.id !== call.id &&
-      isSame(each, call) &&
-      asked.includes(each.id) &&
-      has('result', each.id) &&
-      !has('approved', each.id),
-  );
 }
 
 /** The owners' decision about a run. `nobody`: there is no owner to ask. */

@@ -1,11 +1,11 @@
 /** Builds the messages and events of a task. Pure. */
 import { cutWithMarker } from '../../core/cut.js';
-import type { ModelMessage, ToolCall } from '../../core/model.js';
+import type { ModelMessage } from '../../core/model.js';
 import { elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
 import type { Task, TaskEvent } from '../../core/task.js';
 import type { Step } from '../../core/transcript.js';
 import type { Services } from '../services.js';
-import { hasResult, isCutOff, stepMessages, stepOf } from '../turn/steps.js';
+import { calledIn, hasResult, isCutOff, stepMessages, stepOf } from '../turn/steps.js';
 import { hostOf, hostsIn, type Trust } from '../turn/taint.js';
 
 const CUT_OFF =
@@ -28,10 +28,6 @@ export function saidIn(
   const last: ModelMessage[] =
     answer === null ? [] : [{ role: 'assistant', content: escaped(answer), calls: [] }];
   return [...messages, ...stepMessages(steps), ...last];
-}
-
-export function calledIn(steps: readonly Step[]): ToolCall[] {
-  return steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
 }
 
 /** Results for calls that an abort left without one. */

@@ -12,11 +12,11 @@ import { refusedWith } from '../approvals.js';
 import { tellLeftOut } from '../deliver/post.js';
 import type { Services } from '../services.js';
 import { outcomesOf } from '../turn/calls.js';
-import { isTainted, type StepExtras, stepOf, type TurnRequest } from '../turn/steps.js';
+import { calledIn, isTainted, type StepExtras, stepOf, type TurnRequest } from '../turn/steps.js';
 import { needsApprovalText, type RunApproval } from '../turn/taint.js';
 import { requestTokens, roomForSteps, tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
-import { calledIn, cutOffSteps, eventsOf, saidIn, shortened, trustIn } from './messages.js';
+import { cutOffSteps, eventsOf, saidIn, shortened, trustIn } from './messages.js';
 import {
   authorisationFor,
   decisionOn,
