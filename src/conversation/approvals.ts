@@ -40,12 +40,10 @@ export async function questionAbout(
   yes: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<NewQuestion> {
-  const { words, whole } = wordsOfQuestion(call, wants, yes, env);
-  const key = `asked-${call.id}`;
-  const file =
-    whole === null
-      ? []
-      : [await services.exports.write({ chatId: call.chatId, key, name: fileOf(call), text: whole })];
+  const name = `arguments-${call.id}.txt`;
+  const { words, whole } = wordsOfQuestion(call, wants, yes, env, name);
+  const ask = { chatId: call.chatId, key: `asked-${call.id}`, name };
+  const files = whole === null ? [] : [await services.exports.write({ ...ask, text: whole })];
   const places = reachable(controlChats, services);
   const found = await Promise.all(
     places.map(async (id) => (await services.store.chat(id)) ?? unseen(id, chat)),
@@ -67,7 +65,7 @@ export async function questionAbout(
       until: call.until,
     };
     const from = { origin: `asked:${call.id}:${chatId}`, personaId: null, speaker: 'coterie', replyTo: null };
-    const said = deliveriesOf(channel, withNumbers(channel, words, offer), from, file);
+    const said = deliveriesOf(channel, withNumbers(channel, words, offer), from, files);
     const threadId = found.length > 0 ? null : roomParts(room).threadId;
     for (const delivery of withButtons(channel, said, offer)) {
       posts.push({ chatId, channel: channelName, address, kind, threadId, now: call.askedAt, delivery });
@@ -89,12 +87,13 @@ function unseen(id: ChatId, { account }: ChatRecord): ChatRecord {
   return { id, channel, account, address, title: address, kind: 'group', activePersona: DEFAULT_PERSONA };
 }
 
-/** `whole`: the full text as a file, if it does not all fit. */
+/** `whole`: the full text for the file, if it does not all fit. */
 function wordsOfQuestion(
   call: AskedCall,
   wants: string,
   yes: string,
   env: Readonly<Record<string, string>>,
+  file: string,
 ): { words: string; whole: string | null } {
   const given = argumentsShown(call.arguments);
   const environment = environmentShown(env);
@@ -112,7 +111,7 @@ function wordsOfQuestion(
   if (isCut) {
     const chars = given.whole.length + (environment?.whole.length ?? 0);
     words.push(
-      `These are ${chars} characters, and cut here. They stand whole in the file ${quoted(fileOf(call))} beside this, and a yes is to the whole of it.`,
+      `These are ${chars} characters, and cut here. They stand whole in the file ${quoted(file)} beside this, and a yes is to the whole of it.`,
     );
   }
   words.push(
@@ -121,10 +120,6 @@ function wordsOfQuestion(
   const about = environment === null ? '' : `\n\nEnvironment:\n${environment.whole}`;
   const whole = isCut ? `${call.tool} (${call.id})\n\nArguments:\n${given.whole}${about}\n` : null;
   return { words: words.join('\n\n'), whole };
-}
-
-function fileOf({ id }: AskedCall): string {
-  return `arguments-${id}.txt`;
 }
 
 /** A name, quoted and on one line. */
@@ -195,20 +190,11 @@ function escapeOf(code: number): string {
   return `\\u${code.toString(16).padStart(4, '0')}`;
 }
 
-const DENIED = 'Denied: a person was asked and said no. It was not run; do without it, and say so.';
-const EXPIRED = 'Not run: a person was asked and did not decide in time. Do without it, and say so.';
-
-export async function denialOf(services: Services, call: AskedCall): Promise<Refusal> {
-  // The task's outcome reports its calls.
-  if ((await services.store.task(call.turnId)) !== null) return { content: DENIED, told: null };
-  const told = `${shownName(call.tool)} was not allowed, so it was not run.`;
-  return { content: DENIED, told: await refusalPost(services, call, told) };
-}
-
 /** The tool result that the model gets for a refused call. */
-export function refusedWith(decision: 'denied' | 'expired'): string {
-  return decision === 'denied' ? DENIED : EXPIRED;
-}
+export const REFUSED = {
+  denied: 'Denied: a person was asked and said no. It was not run; do without it, and say so.',
+  expired: 'Not run: a person was asked and did not decide in time. Do without it, and say so.',
+};
 
 /** Nobody decided in time. Returns the room to resume; null if the call had already ended. */
 export async function expireCall(services: Services, id: string): Promise<RoomId | null> {
@@ -216,28 +202,32 @@ export async function expireCall(services: Services, id: string): Promise<RoomId
   const now = clock.now();
   const call = await store.askedCall(id, now);
   if (call === null) return null;
-  const text = `Nobody allowed ${shownName(call.tool)} in time, so it was not run.`;
-  const refusal = { content: EXPIRED, told: await refusalPost(services, call, text) };
-  const room = await store.expire({ id, now, refusal });
+  const room = await store.expire({ id, now, refusal: await refusalTo(services, call, 'expired') });
   if (room === null) return null;
   const what = `${call.tool} expired (${id})`;
   await audit.note({ kind: 'call', who: GATEWAY, where: call.chatId, what, word: null });
   return room;
 }
 
-async function refusalPost(
+/** Tells the model and the call's chat; a task reports its calls itself. */
+export async function refusalTo(
   { store, channels, clock }: Services,
-  { id, chatId, room }: AskedCall,
-  text: string,
-): Promise<Refusal['told']> {
-  const chat = await store.chat(chatId);
+  { id, chatId, room, tool, turnId }: AskedCall,
+  decision: 'denied' | 'expired',
+): Promise<Refusal> {
+  const content = REFUSED[decision];
+  const chat = (await store.task(turnId)) === null ? await store.chat(chatId) : null;
   const channel = chat && channels.get(chat.channel);
-  if (!channel) return null;
+  const name = shownName(tool);
+  const text =
+    decision === 'denied'
+      ? `${name} was not allowed, so it was not run.`
+      : `Nobody allowed ${name} in time, so it was not run.`;
   const from = { origin: `denied:${id}`, personaId: null, speaker: 'coterie', replyTo: null };
-  const [delivery] = deliveriesOf(channel, text, from);
-  const { threadId } = roomParts(room);
+  const [delivery] = channel ? deliveriesOf(channel, text, from) : [];
+  if (!chat || !delivery) return { content, told: null };
   const { address, kind } = chat;
-  return delivery
-    ? { chatId, channel: chat.channel, address, kind, threadId, now: clock.now(), delivery }
-    : null;
+  const { threadId } = roomParts(room);
+  const told = { chatId, channel: chat.channel, address, kind, threadId, now: clock.now(), delivery };
+  return { content, told };
 }

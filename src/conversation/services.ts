@@ -220,9 +220,7 @@ export interface Windows {
   credible(room: RoomId, personaId: PersonaId, measured: Measured): Measured;
   /** Starts a compaction after a turn whose window fills up. Returns at once. */
   consider(subject: Subject, measured: Measured | null): void;
-  /** Views with messages that left unflushed. */
-  owed: ReadonlyMap<string, unknown>;
-  /** The model has just answered a turn, so their flushes may succeed now. */
+  /** The model has just answered a turn, so flushes of messages that left without one may succeed now. */
   modelAnswers(): void;
   /** Queues other work on a persona's memory, which yields to any turn that needs room. Never begins during a stop. */
   beside(subject: Subject, work: (signal: AbortSignal) => Promise<void>): Promise<void>;
@@ -264,17 +262,10 @@ export interface Settings {
 }
 
 /** `limits` of the configuration; null: unlimited. Money is in the unit of the prices. */
-export interface DailyLimitSettings {
-  messagesPerMinute: number | null;
-  tokensPerChat: number | null;
-  tokensPerPersona: number | null;
-  tokensPerPerson: number | null;
-  tokensPerDay: number | null;
-  moneyPerChat: number | null;
-  moneyPerPersona: number | null;
-  moneyPerPerson: number | null;
-  moneyPerDay: number | null;
-}
+export type DailyLimitSettings = Record<
+  'messagesPerMinute' | `${'tokens' | 'money'}Per${'Chat' | 'Persona' | 'Person' | 'Day'}`,
+  number | null
+>;
 
 /** Limits of a turn's tool use: the keys of `limits`. */
 export interface CallLimits {

@@ -159,6 +159,6 @@ describe('whose words a forward holds', () => {
     for (const text of [flush, summary]) {
       expect(text).toContain('<forwarded from="Bob" untrusted="yes">I never liked tea</forwarded>');
     }
-    expect(flush).toContain('What was only forwarded is not what its sender said');
+    expect(flush).toContain('Forwarded words are not what their sender said');
   });
 });

@@ -1,6 +1,6 @@
 /** `/approve` and `/deny`: decide a tool call of any chat; the buttons below a pairing request. */
 import { isAboutRun } from '../../core/access.js';
-import { denialOf, shownName } from '../approvals.js';
+import { refusalTo, shownName } from '../approvals.js';
 import { counted, oneLine, code as quoted } from '../quoting.js';
 import { type ChatCommand, type CommandAnswer, type CommandCall, firstOf } from './command.js';
 import { unquoted, verbAndRest } from './parse.js';
@@ -42,7 +42,7 @@ async function decide(call: CommandCall, decision: 'approved' | 'denied'): Promi
     const what = `${asked.tool} ${decision} (${id})`;
     await audit.record({ kind: 'call', who: sender.id, where: asked.chatId, what, word: sender.id });
   }
-  const refusal = decision === 'approved' ? null : await denialOf(call, asked);
+  const refusal = decision === 'approved' ? null : await refusalTo(call, asked, 'denied');
   // If that chat reads this answer, it needs no second notice.
   if (refusal && asked.room === command.room) refusal.told = null;
   const decided = await store.decide({ id, by: sender.id, commandId: command.id, now: clock.now(), refusal });

@@ -127,14 +127,10 @@ function roomFor(
   return Math.max(500, requestTokensFor(services, subject) / scale - fixed);
 }
 
-/** `tooMuch`: a retry with less text may work. `isOver`: the model had finished, so the next try starts anew. */
-interface Failure {
-  reason: string;
-  tooMuch?: boolean;
-  isOver?: boolean;
-}
-
-/** null: the model has saved what it wanted to. */
+/**
+ * Why it failed; null: the model has saved what it wanted to. `tooMuch`: a retry with less text may work. `isOver`: the model had
+ * finished, so the next try starts anew.
+ */
 async function ask(
   services: Services,
   subject: Subject,
@@ -143,7 +139,7 @@ async function ask(
   chunk: Chunk,
   { steps, unsaved }: FlushProgress,
   signal: AbortSignal,
-): Promise<Failure | null> {
+): Promise<{ reason: string; tooMuch?: boolean; isOver?: boolean } | null> {
   const { room, personaId } = subject;
   const set = flushTools(services, subject);
   const summary = view.summary === null ? [] : [summaryMessage(view.summary, view.tainted)];
@@ -223,7 +219,7 @@ const MOST_PER_DAY = 12;
 const DAY_MS = 86_400_000;
 
 export class PendingFlushes {
-  readonly views = new Map<string, PendingFlush>();
+  private readonly views = new Map<string, PendingFlush>();
   private cancel = () => {};
   private isWorking = false;
   private stopped = false;
@@ -238,12 +234,8 @@ export class PendingFlushes {
   ) {}
 
   start(channels: string[]): void {
-    void this.takeUp(channels).catch((error) =>
-      this.services.log.error(
-        { err: error },
-        'archives of an earlier run not checked; retrying at the next start',
-      ),
-    );
+    const failed = 'archives of an earlier run not checked; retrying at the next start';
+    void this.takeUp(channels).catch((error) => this.services.log.error({ err: error }, failed));
   }
 
   /** A persona's messages were archived unflushed: flush them soon. */
@@ -274,7 +266,8 @@ export class PendingFlushes {
   /** The model has just answered a turn, so a retry may succeed. */
   modelAnswers(): void {
     for (const one of this.views.values()) {
-      const soonest = lastTry(one) + Math.min(pauseAfter(one.failures), PAUSE_WHEN_WELL_MS);
+      const last = one.tries.at(-1) ?? Number.NEGATIVE_INFINITY;
+      const soonest = last + Math.min(pauseAfter(one.failures), PAUSE_WHEN_WELL_MS);
       one.notBefore = Math.min(one.notBefore, Math.max(soonest, nextFree(one)));
     }
     this.schedule();
@@ -377,10 +370,6 @@ export class PendingFlushes {
     }
     return 'nothing';
   }
-}
-
-function lastTry({ tries }: PendingFlush): number {
-  return tries.at(-1) ?? Number.NEGATIVE_INFINITY;
 }
 
 /** When the daily limit allows another try. */

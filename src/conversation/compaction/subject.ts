@@ -48,9 +48,8 @@ export async function subjectOf(
   { store, personas }: Services,
   { room, personaId }: ViewId,
 ): Promise<Subject | null> {
-  const { chatId } = roomParts(room);
-  const chat = await store.chat(chatId);
-  return chat && { chat, room, personaId, personas: await personas.list(chatId) };
+  const chat = await store.chat(roomParts(room).chatId);
+  return chat && { chat, room, personaId, personas: await personas.list(chat.id) };
 }
 
 /** The tokens available for a request, with the model's window as known now. */
@@ -77,13 +76,6 @@ export function toolsOf(
 /** How long parked work rests. */
 const REST_MS = 86_400_000;
 
-interface Attempts {
-  tries: number;
-  at: number;
-  /** The view's last reset at that time. */
-  resetAt: number;
-}
-
 /**
  * Runs work that may crash the process. The attempt is stored before and removed after it, whatever the outcome. null:
  * too many attempts crashed the process; the work rests for a day, or until a reset.
@@ -95,17 +87,16 @@ export async function guarded<Value>(
   work: () => Promise<Value>,
 ): Promise<Value | null> {
   const key = `begun ${what} ${viewKey({ room, personaId })}`;
-  const last: Attempts | null = JSON.parse((await store.setting(key)) ?? 'null');
+  const last = JSON.parse((await store.setting(key)) ?? '{}');
   const { resetAt } = await store.view(room, personaId);
   const at = clock.now();
-  const tries = last !== null && at - last.at < REST_MS && last.resetAt === resetAt ? last.tries : 0;
+  const tries: number = at - last.at < REST_MS && last.resetAt === resetAt ? last.tries : 0;
   if (!mayTry(tries)) {
     const about = { what, room, persona: personaId, tries };
     log.error(about, 'work ended the process too often; parked for a day');
     return null;
   }
-  const attempt: Attempts = { tries: tries + 1, at, resetAt };
-  await store.setSetting(key, JSON.stringify(attempt));
+  await store.setSetting(key, JSON.stringify({ tries: tries + 1, at, resetAt }));
   return work().finally(() => store.setSetting(key, null));
 }
 

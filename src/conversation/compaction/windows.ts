@@ -33,13 +33,11 @@ export class WindowQueue implements Windows {
   private readonly countedBefore = new Map<string, number>();
   private readonly distrusted = new Set<string>();
   private readonly pending: PendingFlushes;
-  readonly owed: ReadonlyMap<string, unknown>;
   private stopping = false;
 
   constructor(services: Omit<CompactionServices, 'windows'>) {
     this.services = { ...services, windows: this };
     this.pending = new PendingFlushes(this.services, (subject, work) => this.run(subject, work).done);
-    this.owed = this.pending.views;
   }
 
   /** Queues work on a view behind the work already running on it. */
@@ -126,7 +124,10 @@ export class WindowQueue implements Windows {
 
   consider(subject: Subject, measured: Measured | null): void {
     if (this.stopping || this.running.has(viewKey(subject))) return;
-    this.services.log.debug({ room: subject.room }, 'window fills up; compacting in the background');
+    this.services.log.debug(
+      { room: subject.room, ...measured },
+      'window fills up; compacting in the background',
+    );
     void this.begin(subject, measured, null);
   }
 

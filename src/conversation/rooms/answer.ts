@@ -233,7 +233,7 @@ async function endTurn(
   const finished = isSilent
     ? await fail(services, work, new Fault('model_empty', 'no words'), said)
     : await finish(services, work, { ...said, outcome: 'answered', wordless, lateByHours });
-  if (windows.owed.size > 0) windows.modelAnswers();
+  windows.modelAnswers();
   const measured = counted ?? context.view.measured;
   if (cut || pressureOn(services, context, measured) !== 'none') windows.consider(work, measured);
   return finished;

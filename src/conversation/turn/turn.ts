@@ -100,13 +100,12 @@ function wordsOf(last: Done, steps: Step[]): { text: string; wordless?: string |
   return { text: last.truncated && own !== '' ? text + CUT_OFF : text };
 }
 
-async function askModel(
-  { model, clock, metrics }: Services,
+function askModel(
+  services: Services,
   request: TurnRequest,
   /** The last round sends the same tools as earlier ones so that the server's prompt cache holds. */
   tools: 'may call' | 'may not call' | 'without tools',
 ): Promise<ModelEvent & { kind: 'done' | 'failed' }> {
-  const started = clock.now();
   const { persona, messages, steps, room, authorisation } = request;
   const whose = authorisation.agent?.taskId ?? authorisation.personaId;
   const hasSteps = steps.length > 0;
@@ -122,22 +121,31 @@ async function askModel(
     cacheKey: createHash('sha256').update(`${room} ${whose}`).digest('hex').slice(0, 32),
     ...(hasSteps && mayBeEmpty(request) && { mayBeEmpty: true }),
   };
-  let written = '';
   if (hasSteps) request.show?.('');
-  for await (const event of model.stream(modelRequest, request.signal)) {
+  return askedOnce(services, modelRequest, request.signal, request.show);
+}
+
+/** The end of one request, whose time and tokens are measured. `show`: gets the text so far. */
+export async function askedOnce(
+  { model, clock, metrics }: Services,
+  request: ModelRequest,
+  signal: AbortSignal,
+  show?: (text: string) => void,
+): Promise<ModelEvent & { kind: 'done' | 'failed' }> {
+  const started = clock.now();
+  let written = '';
+  for await (const event of model.stream(request, signal)) {
     if (event.kind === 'text' || event.kind === 'restart') {
       written = event.kind === 'text' ? written + event.delta : '';
-      request.show?.(written);
+      show?.(written);
       continue;
     }
     metrics.observe('model_seconds', (clock.now() - started) / 1000);
     if (event.kind === 'done') countTokens(metrics, spentOn(event));
     return event;
   }
-  return {
-    kind: 'failed',
-    fault: new Fault('internal', 'the model client ended its stream without an event'),
-  };
+  const fault = new Fault('internal', 'the model client ended its stream without an event');
+  return { kind: 'failed', fault };
 }
 
 function mayBeEmpty({ steps, isUnread }: TurnRequest): boolean {

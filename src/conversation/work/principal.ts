@@ -4,10 +4,9 @@ import type { Asker, Authorisation } from '../../core/authorisation.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { Fault } from '../../core/errors.js';
 import { type ChatId, channelOf, DEFAULT_PERSONA, type PersonaId } from '../../core/ids.js';
-import { GATEWAY } from '../../core/journal.js';
 import { personaName } from '../../core/persona.js';
 import { BOARD_CHAT, type Task, type WorkAsk } from '../../core/task.js';
-import { type Asking, questionAbout, reachable, sentence, shownName } from '../approvals.js';
+import { type Asking, expireCall, questionAbout, reachable, sentence, shownName } from '../approvals.js';
 import { askerOf } from '../asker.js';
 import type { Services } from '../services.js';
 
@@ -132,7 +131,11 @@ export async function decisionOn(
       });
       const decision = await store.taskDecision(id);
       if (decision !== null) return decision;
-      if (signal.aborted || clock.now() >= until) return await expire(services, id);
+      if (signal.aborted || clock.now() >= until) {
+        // An earlier decision takes precedence.
+        await expireCall(services, id);
+        return (await store.taskDecision(id)) ?? 'expired';
+      }
       const cancel = clock.after(Math.max(1, until - clock.now()), changed);
       await news;
       cancel();
@@ -141,16 +144,4 @@ export async function decisionOn(
     stopWatching();
     signal.removeEventListener('abort', changed);
   }
-}
-
-/** Ends the buttons. The chat gets no message, because the task's outcome reports it. An earlier decision takes precedence. */
-async function expire({ store, clock, audit }: Services, id: string): Promise<Decision> {
-  const now = clock.now();
-  const call = await store.askedCall(id, now);
-  const expired = await store.expire({ id, now, refusal: { content: '', told: null } });
-  if (call !== null && expired !== null) {
-    const what = `${call.tool} expired (${id})`;
-    await audit.note({ kind: 'call', who: GATEWAY, where: call.chatId, what, word: null });
-  }
-  return (await store.taskDecision(id)) ?? 'expired';
 }

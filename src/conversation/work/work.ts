@@ -8,7 +8,7 @@ import type { ModelMessage } from '../../core/model.js';
 import { NEEDS_INSTRUCTION, type Work, type WorkAsk, type WorkDone, type WorkEnd } from '../../core/task.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
-import { refusedWith } from '../approvals.js';
+import { REFUSED } from '../approvals.js';
 import { tellLeftOut } from '../deliver/post.js';
 import type { Services } from '../services.js';
 import { outcomesOf } from '../turn/calls.js';
@@ -190,7 +190,7 @@ class AgentRequest {
       return true;
     }
     const tool = tools.tools.find(({ name }) => name === asked.tool);
-    return this.settle(callId, tool?.isExternal ? needsApprovalText(tool, 'refused') : refusedWith(decision));
+    return this.settle(callId, tool?.isExternal ? needsApprovalText(tool, 'refused') : REFUSED[decision]);
   }
 
   private async settle(callId: string, content: string): Promise<boolean> {
