@@ -91,12 +91,10 @@ export interface KeptByAgents {
 }
 
 /** Throws Fault `memory_unavailable`; what goes into a prompt is logged and counts as empty instead. */
-export interface Memory {
+/** The part that tools use on a draft of the tiers. */
+export interface MemoryDraft {
   principles(): Promise<string>;
-  readonly principlesPath: string;
   readonly budgets: MemoryBudgets;
-
-  snapshot(owner: MemoryOwner): Promise<MemorySnapshot>;
   readAll(owner: MemoryOwner): Promise<string>;
   readTier(owner: MemoryOwner, tier: Tier): Promise<string>;
   /** Preserves every other byte. Compares with `seen` under the file's lock. */
@@ -107,25 +105,27 @@ export interface Memory {
     seen: SeenTier | undefined,
     options: WriteOptions,
   ): Promise<TierWrite>;
+  /** Of all of MEMORY.md. */
+  originOf(owner: MemoryOwner): Promise<Origin>;
+  originOfDay(chatId: ChatId, date: string): Promise<Origin>;
+  readDaily(chatId: ChatId, date: string): Promise<string>;
+}
 
+export interface Memory extends MemoryDraft {
+  readonly principlesPath: string;
+  snapshot(owner: MemoryOwner): Promise<MemorySnapshot>;
   /** All or none. */
   writeTiers(
     owner: MemoryOwner,
     tiers: { tier: Tier; content: string; seen: SeenTier | undefined }[],
     options: WriteOptions,
   ): Promise<TierWrite['kind']>;
-
   /** Newest first, up to today. */
   recentDaily(chatId: ChatId, today: string): Promise<string>;
   /** More than the prompt shows: older days, cut text, archives. */
   holdsMore(owner: MemoryOwner, shown: { memory: string; dailyLog: string }): Promise<boolean>;
-  /** Of all of MEMORY.md. */
-  originOf(owner: MemoryOwner): Promise<Origin>;
-  originOfDay(chatId: ChatId, date: string): Promise<Origin>;
-  readDaily(chatId: ChatId, date: string): Promise<string>;
   /** 'there': that day's log has this exact line. */
   appendDaily(chatId: ChatId, date: string, entry: string, options: WriteOptions): Promise<'added' | 'there'>;
-
   /** Newest first; per file all or none. 'changed': a tier was changed since, so this and the remaining files stay. */
   takeBack(change: Version[], signal?: AbortSignal): Promise<'done' | 'already' | 'changed'>;
   /** In every MEMORY.md, daily log, archive and clipboard of a chat, and in files that agents keep of it. */
@@ -135,12 +135,6 @@ export interface Memory {
   /** MEMORY.md, then daily logs and this persona's archives, newest first. */
   files(owner: MemoryOwner): Promise<MemoryFile[]>;
 }
-
-/** The part of it that tools use on a draft of the tiers; writes stay in the draft. */
-export type MemoryDraft = Pick<
-  Memory,
-  'principles' | 'budgets' | 'readAll' | 'readTier' | 'writeTier' | 'readDaily' | 'originOf' | 'originOfDay'
->;
 
 /** Memory in the prompt of a persona's last answer in a room. */
 export interface PromptMemory {

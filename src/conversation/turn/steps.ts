@@ -198,10 +198,7 @@ export function mayCallAgain(steps: Step[], bounds: TurnBounds): boolean {
 }
 
 /** Why a call may not run; null if it may. */
-export function refusalOf(
-  call: ToolCall,
-  { tools: { tools }, steps, bounds }: Pick<TurnRequest, 'tools' | 'steps' | 'bounds'>,
-): string | null {
+export function refusalOf(call: ToolCall, { tools: { tools }, steps, bounds }: TurnRequest): string | null {
   const { callsPerAnswer, sendsPerTurn, sameCallsPerTurn } = bounds;
   if (lastCalls(steps).findIndex(({ id }) => id === call.id) >= callsPerAnswer)
     return `Not run: one answer may make ${callsPerAnswer} calls. Make it again in your next one if it is still needed.`;
