@@ -196,98 +196,100 @@ function seconds(duration: number | undefined): string {
 // A rich message (Bot API 10.1) becomes Markdown. Unknown blocks keep their text, in order.
 
 type Node = Record<string, unknown>;
+type RichMessage = NonNullable<ShownContent['rich_message']>;
 
-/** Telegram nests up to 16 levels. */
-const DEEPEST = 40;
+/** Levels of JSON; Telegram nests blocks up to 16 times. */
+const DEEPEST = 100;
 
-function markdownOf({ blocks: all }: NonNullable<ShownContent['rich_message']>): string {
-  return blocks(all, 0);
+/** Without what is nested deeper. */
+function pruned(value: unknown, depth = 0): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth > DEEPEST) return null;
+  if (Array.isArray(value)) return value.map((each) => pruned(each, depth + 1));
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, pruned(each, depth + 1)]));
+}
+
+function markdownOf(rich: RichMessage): string {
+  return blocks(pruned(rich.blocks));
 }
 
 /** Files of its blocks, in order. */
-function blockFilesIn(rich: ShownContent['rich_message']): ShownContent[] {
-  return filesBelow(rich?.blocks, 0);
+function blockFilesIn(rich: RichMessage | undefined): ShownContent[] {
+  return filesBelow(pruned(rich?.blocks));
 }
 
-function filesBelow(value: unknown, depth: number): ShownContent[] {
-  return nodesIn(value, depth).flatMap((node) => {
+function filesBelow(value: unknown): ShownContent[] {
+  return nodesIn(value).flatMap((node) => {
     const block = readBlock(node);
     const { voice = block.voice_note } = block;
     const files = voice === undefined ? block : { ...block, voice };
-    return [files, ...filesBelow([node.blocks, node.items], depth + 1)];
+    return [files, ...filesBelow([node.blocks, node.items])];
   });
 }
 
-function blocks(value: unknown, depth: number, between = '\n\n'): string {
-  const each = nodesIn(value, depth).map((node) => (BLOCKS.get(node.type) ?? otherBlock)(node, depth + 1));
+function blocks(value: unknown, between = '\n\n'): string {
+  const each = nodesIn(value).map((node) => (BLOCKS.get(node.type) ?? otherBlock)(node));
   return each.filter((text) => text.trim() !== '').join(between);
 }
 
-type Writer = (node: Node, depth: number) => string;
+type Writer = (node: Node) => string;
 
-const text: Writer = (node, depth) => inline(node.text, depth);
-const below: Writer = (node, depth) => blocks(node.blocks, depth);
+const text: Writer = (node) => inline(node.text);
+const below: Writer = (node) => blocks(node.blocks);
 
 const BLOCKS = new Map<unknown, Writer>([
   ['paragraph', text],
   ['footer', text],
-  [
-    'heading',
-    (node, depth) => `${'#'.repeat(SIZES.find((size) => size === node.size) ?? 2)} ${text(node, depth)}`,
-  ],
-  ['pre', (node, depth) => `\`\`\`${stringIn(node.language)}\n${text(node, depth)}\n\`\`\``],
+  ['heading', (node) => `${'#'.repeat(SIZES.find((size) => size === node.size) ?? 2)} ${text(node)}`],
+  ['pre', (node) => `\`\`\`${stringIn(node.language)}\n${text(node)}\n\`\`\``],
   ['mathematical_expression', (node) => `$$${stringIn(node.expression)}$$`],
   ['divider', () => '---'],
   ['anchor', () => ''],
-  ['list', ({ items }, depth) => lines(...nodesIn(items, depth).map((item) => listItem(item, depth)))],
-  ['blockquote', (node, depth) => quote(below(node, depth), node, depth)],
-  ['expandable_blockquote', (node, depth) => quote(text(node, depth), node, depth)],
-  ['pullquote', (node, depth) => quote(text(node, depth), node, depth)],
-  ['table', (node, depth) => lines(caption(node.caption, depth), table(node.cells, depth))],
-  ['details', (node, depth) => lines(`**${inline(node.summary, depth)}**`, below(node, depth))],
+  ['list', (node) => lines(...nodesIn(node.items).map(listItem))],
+  ['blockquote', (node) => quote(below(node), node)],
+  ['expandable_blockquote', (node) => quote(text(node), node)],
+  ['pullquote', (node) => quote(text(node), node)],
+  ['table', (node) => lines(caption(node), table(node.cells))],
+  ['details', (node) => lines(`**${inline(node.summary)}**`, below(node))],
   [
     'buttons',
-    ({ buttons }, depth) =>
-      nodesIn(buttons, depth)
-        .map((each) => `[${text(each, depth)}]`)
+    (node) =>
+      nodesIn(node.buttons)
+        .map((each) => `[${text(each)}]`)
         .join(' '),
   ],
-  ['map', (node, depth) => lines(location(node.location), caption(node.caption, depth))],
+  ['map', (node) => lines(location(node.location), caption(node))],
 ]);
 
 /** Unknown blocks, and blocks with files, which may have a caption. */
-const otherBlock: Writer = (node, depth) =>
-  lines(
-    loose({ ...node, blocks: [], caption: null }, depth),
-    below(node, depth),
-    caption(node.caption, depth),
-  );
+const otherBlock: Writer = (node) =>
+  lines(loose({ ...node, blocks: [], caption: null }), below(node), caption(node));
 
-function listItem(item: Node, depth: number): string {
+function listItem(item: Node): string {
   const label = stringIn(item.label);
   const sign = /^\w+[.)]?$/.test(label) ? label.replace(/\w$/, '$&.') : '-';
   const box = item.has_checkbox === true ? `[${item.is_checked === true ? 'x' : ' '}] ` : '';
-  return `${sign} ${box}${blocks(item.blocks, depth, '\n').replaceAll('\n', '\n  ')}`;
+  return `${sign} ${box}${blocks(item.blocks, '\n').replaceAll('\n', '\n  ')}`;
 }
 
-function quote(text: string, { credit }: Node, depth: number): string {
-  const by = inline(credit, depth);
+function quote(text: string, { credit }: Node): string {
+  const by = inline(credit);
   const said = lines(text, by && `— ${by}`);
   return said === '' ? '' : said.replaceAll(/^/gm, '> ');
 }
 
-function table(rows: unknown, depth: number): string {
-  const cells = listIn(rows).map((row) => nodesIn(row, depth).map((cell) => inline(cell.text, depth)));
+function table(rows: unknown): string {
+  const cells = listIn(rows).map((row) => nodesIn(row).map(text));
   const [head = [], ...others] = cells.map((row) => `| ${row.join(' | ')} |`);
   if (cells.length === 0) return '';
   return [head, `|${'---|'.repeat(cells[0]?.length ?? 1)}`, ...others].join('\n');
 }
 
 /** A text, or one with a credit. */
-function caption(value: unknown, depth: number): string {
+function caption({ caption: value }: Node): string {
   const node = nodeIn(value);
-  if (node === null || node.type !== undefined) return inline(value, depth);
-  return lines(inline(node.text, depth), inline(node.credit, depth));
+  if (node === null || node.type !== undefined) return inline(value);
+  return lines(inline(node.text), inline(node.credit));
 }
 
 function location(value: unknown): string {
@@ -295,52 +297,50 @@ function location(value: unknown): string {
 }
 
 const SIZES = [1, 2, 3, 4, 5, 6];
-const MARKS: Record<string, string> = {
-  ...{ bold: '**', italic: '_', strikethrough: '~~', code: '`', spoiler: '||', marked: '==' },
-};
 
-function inline(value: unknown, depth: number): string {
+const marked = (mark: string) => (text: string) => (text.trim() === '' ? text : mark + text + mark);
+
+const INLINES = new Map<unknown, (text: string, node: Node) => string>([
+  ['bold', marked('**')],
+  ['italic', marked('_')],
+  ['strikethrough', marked('~~')],
+  ['code', marked('`')],
+  ['spoiler', marked('||')],
+  ['marked', marked('==')],
+  ['url', (text, { url }) => (!url || text === url ? text : `[${text}](${stringIn(url)})`)],
+  ['mathematical_expression', (_text, { expression }) => `$${stringIn(expression)}$`],
+  ['custom_emoji', (_text, { alternative_text: emoji }) => stringIn(emoji)],
+  ['button', (_text, { button }) => `[${inline(nodeIn(button)?.text)}]`],
+]);
+
+function inline(value: unknown): string {
   if (typeof value === 'string') return value;
-  if (depth > DEEPEST) return '';
-  if (Array.isArray(value)) return value.map((each) => inline(each, depth + 1)).join('');
+  if (Array.isArray(value)) return value.map(inline).join('');
   const node = nodeIn(value);
   if (node === null) return '';
-  const text = inline(node.text, depth + 1);
-  const mark =
-    typeof node.type === 'string' && Object.hasOwn(MARKS, node.type) ? MARKS[node.type] : undefined;
-  if (mark !== undefined) return text.trim() === '' ? text : `${mark}${text}${mark}`;
-  switch (node.type) {
-    case 'url':
-      return !node.url || text === node.url ? text : `[${text}](${stringIn(node.url)})`;
-    case 'mathematical_expression':
-      return `$${stringIn(node.expression)}$`;
-    case 'custom_emoji':
-      return stringIn(node.alternative_text);
-    case 'button':
-      return `[${inline(nodeIn(node.button)?.text, depth + 1)}]`;
-    default:
-      return text || loose({ ...node, text: '' }, depth);
-  }
+  const text = inline(node.text);
+  const write = INLINES.get(node.type);
+  return write === undefined ? text || loose({ ...node, text: '' }) : write(text, node);
 }
 
 /** All texts in a value of unknown form. */
-function loose(value: unknown, depth: number): string {
-  if (depth > DEEPEST) return '';
-  const texts = Array.isArray(value)
-    ? value.map((each) => (typeof each === 'string' ? each : loose(each, depth + 1)))
-    : Object.entries(nodeIn(value) ?? {}).map(([name, each]) => {
-        if (name === 'text') return inline(each, depth + 1);
-        return typeof each === 'string' ? '' : loose(each, depth + 1);
-      });
-  return lines(...texts);
+function loose(value: unknown): string {
+  if (Array.isArray(value)) {
+    return lines(...value.map((each) => (typeof each === 'string' ? each : loose(each))));
+  }
+  return lines(
+    ...Object.entries(nodeIn(value) ?? {}).map(([name, each]) => {
+      if (name === 'text') return inline(each);
+      return typeof each === 'string' ? '' : loose(each);
+    }),
+  );
 }
 
 function lines(...texts: string[]): string {
   return texts.filter(Boolean).join('\n');
 }
 
-function nodesIn(value: unknown, depth: number): Node[] {
-  if (depth > DEEPEST) return [];
+function nodesIn(value: unknown): Node[] {
   return listIn(value)
     .flat()
     .map(nodeIn)
