@@ -137,36 +137,32 @@ function positionToCut(
 ): number {
   const last = start + room;
   if (end <= last) return end;
-  const window = text.slice(start, last + 2);
   const isNear = (range: Range) => range.end > start && range.start < last;
   const unbroken = ranges.unbroken.filter(isNear);
   const fences = ranges.fences.filter(isNear);
   const all = [...fences, ...unbroken];
 
-  function lastOf(needle: string, whole: Range[]): number | null {
-    for (let at = window.lastIndexOf(needle, room); at > 0; ) {
-      const broken = brokenBy(whole, start + at);
-      if (broken === undefined) return start + at;
-      const before = broken.start - start;
-      at = before > 0 ? window.lastIndexOf(needle, before) : 0;
-    }
-    return null;
-  }
-
-  function lastSpace(): number | null {
+  function lastWhere(isEnd: (at: number) => boolean, whole: Range[]): number | null {
     for (let at = last; at > start; at -= 1) {
-      if (/\s/.test(text.charAt(at)) && brokenBy(unbroken, at) === undefined) return at;
+      if (isEnd(at) && brokenBy(whole, at) === undefined) return at;
     }
     return null;
   }
+  const paragraph = (at: number) => text.startsWith('\n\n', at);
+  const line = (at: number) => text.startsWith('\n', at);
+  const word = (at: number) => /\s/.test(text.charAt(at));
 
   // A fence that must be cut anyway begins in this message, right after its introduction.
   const cutAnyway = brokenBy(fences, last);
   if (cutAnyway !== undefined && cutAnyway.end - cutAnyway.start > limit) {
-    const line = lastOf('\n', unbroken);
-    if (line !== null && line > cutAnyway.start) return line;
+    const before = lastWhere(line, unbroken);
+    if (before !== null && before > cutAnyway.start) return before;
   }
-  const between = lastOf('\n\n', all) ?? lastOf('\n', all) ?? lastOf('\n', unbroken) ?? lastSpace();
+  const between =
+    lastWhere(paragraph, all) ??
+    lastWhere(line, all) ??
+    lastWhere(line, unbroken) ??
+    lastWhere(word, unbroken);
   if (between !== null) return between;
   // Before a link, code span or fence that began in this piece; else between two graphemes.
   const broken = brokenBy(all, last);
@@ -183,17 +179,13 @@ const LOOK_BACK = 100;
 
 /** Between two graphemes; in one without an end between two code points. */
 function withinWord(text: string, start: number, last: number): number {
-  const from = betweenCodePoints(text, Math.max(start, last - LOOK_BACK));
+  const from = cutAt(text, Math.max(start, last - LOOK_BACK)).length;
   let boundary = from;
   for (const { index } of graphemes().segment(text.slice(from, last + LOOK_BACK))) {
     if (from + index > last) break;
     boundary = from + index;
   }
-  return boundary > from ? boundary : betweenCodePoints(text, last);
-}
-
-function betweenCodePoints(text: string, position: number): number {
-  return cutAt(text, position).length;
+  return boundary > from ? boundary : cutAt(text, last).length;
 }
 
 /** Ranges of marks of these kinds, in order; of nested ones only the outermost. */

@@ -119,22 +119,18 @@ function codeSpan(code: string): string {
   return `\`\`${separated.startsWith('`') ? ' ' : ''}${separated}${separated.endsWith('`') ? ' ' : ''}\`\``;
 }
 
-/** Characters of its name, generously. */
+/** Characters of an emoji's name, generously. */
 const LONGEST_EMOJI = 64;
 
-interface TextPiece {
-  kind: 'words' | 'address';
-  text: string;
-}
-
 /**
- * Splits text at the addresses that Discord links automatically. An address must not contain a backslash, and
- * extends to the next space: it goes into angle brackets where none follows, and after a colon, which would
- * make an emoji of it. Where that fails it stays text. `before` and `after`: the adjacent text.
+ * Splits text at the addresses that Discord links automatically, which become raw. An address must not contain a
+ * backslash, and extends to the next space: it goes into angle brackets where none follows, and after a colon,
+ * which would make an emoji of it. Where that fails it stays text. `before` and `after`: the adjacent text.
  */
-function splitAtAddresses({ text, styles }: StyledRun, before: string, after: string): TextPiece[] {
-  if (!text.includes('://')) return [{ kind: 'words', text }];
-  const pieces: TextPiece[] = [];
+function splitAtAddresses(run: StyledRun, before: string, after: string): StyledRun[] {
+  const { text, styles } = run;
+  if (!text.includes('://')) return [run];
+  const pieces: StyledRun[] = [];
   let from = 0;
   for (const found of text.matchAll(/https?:\/\/[^\s<]+/g)) {
     const address = withoutEnd(found[0]);
@@ -145,11 +141,11 @@ function splitAtAddresses({ text, styles }: StyledRun, before: string, after: st
     const isAlone =
       isEnd && isLast && !/:[\w+-]*$/.test((before + text.slice(0, found.index)).slice(-LONGEST_EMOJI));
     if (!isAddress(address) || (!isAlone && address.includes('>'))) continue;
-    if (found.index > from) pieces.push({ kind: 'words', text: text.slice(from, found.index) });
-    pieces.push({ kind: 'address', text: isAlone ? address : `<${address}>` });
+    if (found.index > from) pieces.push({ ...run, text: text.slice(from, found.index) });
+    pieces.push({ ...run, kind: 'raw', text: isAlone ? address : `<${address}>` });
     from = found.index + address.length;
   }
-  if (from < text.length) pieces.push({ kind: 'words', text: text.slice(from) });
+  if (from < text.length) pieces.push({ ...run, text: text.slice(from) });
   return pieces;
 }
 
@@ -159,14 +155,10 @@ function isAddress(text: string): boolean {
 
 /** Trailing punctuation belongs to the sentence, as does an unmatched closing bracket. */
 function withoutEnd(address: string): string {
+  const signs = address.includes('(') ? '.,:;"\'!?]' : '.,:;"\'!?])';
   let end = address.length;
-  while (end > 0 && isPunctuation(address, end - 1)) end -= 1;
+  while (signs.includes(address[end - 1] ?? ' ')) end -= 1;
   return address.slice(0, end);
-}
-
-function isPunctuation(address: string, at: number): boolean {
-  const last = address[at] ?? '';
-  return last === ')' ? !address.includes('(') : '.,:;"\'!?]'.includes(last);
 }
 
 /**
@@ -188,26 +180,14 @@ function supported(line: readonly StyledRun[], mayLink: boolean): StyledRun[] {
 function split(line: readonly StyledRun[]): StyledRun[] {
   const runs: StyledRun[] = [];
   for (const [index, run] of line.entries()) {
-    if (run.kind !== 'text') {
-      runs.push(withoutConflicts(run));
-      continue;
-    }
     const [before, after] = [line[index - 1]?.text ?? '', line[index + 1]?.text ?? ''];
-    for (const { kind, text } of splitAtAddresses(run, before, after)) {
-      if (kind === 'address') runs.push(withoutConflicts({ ...run, kind: 'raw', text }));
-      else splitAtMarkers(runs, run, text);
+    for (const piece of run.kind === 'text' ? splitAtAddresses(run, before, after) : [run]) {
+      const isStyledText = piece.kind === 'text' && piece.styles.length > 0;
+      const texts = isStyledText ? piece.text.match(/[*~\\]+|[^*~\\]+/g) : null;
+      for (const text of texts ?? [piece.text]) addSpaced(runs, withoutConflicts({ ...piece, text }));
     }
   }
   return runs;
-}
-
-function splitAtMarkers(runs: StyledRun[], run: StyledRun, words: string): void {
-  if (run.styles.length === 0) {
-    addSpaced(runs, run, words);
-    return;
-  }
-  for (const text of words.match(/[*~\\]+|[^*~\\]+/g) ?? [])
-    addSpaced(runs, withoutConflicts({ ...run, text }), text);
 }
 
 function withoutConflicts(run: StyledRun): StyledRun {

@@ -50,18 +50,15 @@ export interface StyledRun {
 }
 
 /** Adds whitespace at either end as a run of its own. */
-export function addSpaced(
-  runs: StyledRun[],
-  { kind, styles, url }: Omit<StyledRun, 'text'>,
-  text: string,
-): void {
+export function addSpaced(runs: StyledRun[], run: StyledRun): void {
+  const { text } = run;
   if (text === '') return;
   const bare = text.trim();
   const from = bare === '' ? text.length : text.indexOf(bare);
   const to = from + bare.length;
-  if (from > 0) runs.push({ kind: 'space', text: text.slice(0, from), styles, url });
-  if (bare !== '') runs.push({ kind, text: bare, styles, url });
-  if (to < text.length) runs.push({ kind: 'space', text: text.slice(to), styles, url });
+  if (from > 0) runs.push({ ...run, kind: 'space', text: text.slice(0, from) });
+  if (bare !== '') runs.push({ ...run, text: bare });
+  if (to < text.length) runs.push({ ...run, kind: 'space', text: text.slice(to) });
 }
 
 function isBlank(runs: readonly StyledRun[]): boolean {
@@ -92,7 +89,7 @@ export function withoutStart(runs: readonly StyledRun[], length: number): readon
     const taken = Math.min(left, run.text.length);
     left -= taken;
     if (taken === 0) rest.push(run);
-    else if (taken < run.text.length) addSpaced(rest, run, run.text.slice(taken));
+    else if (taken < run.text.length) addSpaced(rest, { ...run, text: run.text.slice(taken) });
   }
   return rest;
 }
@@ -194,7 +191,7 @@ function blocksOf(part: Part): Block[] {
     const inQuote = marks.some((mark) => mark.kind === 'quote');
     for (const piece of text.slice(at, end).split(/(\n)/)) {
       const endsHere = piece === '\n';
-      if (!endsHere) addSpaced(runs, style, piece);
+      if (!endsHere) addSpaced(runs, { ...style, text: piece });
       quoted ||= inQuote && (endsHere ? isBlank(runs) : piece.trim() !== '');
       if (endsHere) endLine();
     }

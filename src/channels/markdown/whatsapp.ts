@@ -51,18 +51,25 @@ function whatsappLine(line: readonly StyledRun[], item: ListItem | null): string
   return item === null ? startShielded(written) : start + written;
 }
 
+/** A piece of a line: text in which markers are shielded, or our markup, code and addresses. */
+interface LinePiece {
+  isText: boolean;
+  text: string;
+}
+
 function piecesOf(runs: readonly StyledRun[]): LinePiece[] {
   const pieces: LinePiece[] = [];
   const marker = (style: Style) => {
-    if (style !== 'link') pieces.push({ kind: 'marker', text: MARKERS[style] });
+    if (style !== 'link') pieces.push({ isText: false, text: MARKERS[style] });
   };
   nest(runs, {
     open: marker,
     close: marker,
-    text: ({ kind, text }) => {
-      if (kind === 'code') pieces.push({ kind: 'fixed', text: codeSpan(text) });
-      else pieces.push({ kind: kind === 'raw' ? 'fixed' : 'words', text });
-    },
+    text: ({ kind, text }) =>
+      pieces.push({
+        isText: kind === 'text' || kind === 'space',
+        text: kind === 'code' ? codeSpan(text) : text,
+      }),
   });
   return pieces;
 }
@@ -80,17 +87,11 @@ function startShielded(line: string): string {
 /** WORD JOINER, invisible: between two of these, no marker is at a word's edge. They do get copied. */
 const JOINER = '\u2060';
 
-/** A piece of a line: our marker, text that is no markup, or text that must stay unchanged. */
-interface LinePiece {
-  kind: 'marker' | 'words' | 'fixed';
-  text: string;
-}
-
 /** Shields marker characters in the text that could begin or end markup. */
 function withMarkersShielded(pieces: readonly LinePiece[]): string {
   let line = '';
   for (const piece of pieces) line += piece.text;
-  if (!pieces.some((piece) => piece.kind === 'words' && /[*_~`]/.test(piece.text))) return line;
+  if (!pieces.some((piece) => piece.isText && /[*_~`]/.test(piece.text))) return line;
   const opens = new Map<string, number>();
   const closes = new Map<string, number>();
   for (const { 0: character, index } of line.matchAll(/[*_~`]/g)) {
@@ -98,10 +99,10 @@ function withMarkersShielded(pieces: readonly LinePiece[]): string {
     if (mayClose(line, index)) closes.set(character, index);
   }
   let offset = 0;
-  const shielded = pieces.map(({ kind, text }) => {
+  const shielded = pieces.map(({ isText, text }) => {
     const start = offset;
     offset += text.length;
-    if (kind !== 'words') return text;
+    if (!isText) return text;
     return text.replace(/[*_~`]/g, (character, at: number) => {
       const position = start + at;
       const begins = mayOpen(line, position) && (closes.get(character) ?? -1) > position;
@@ -206,7 +207,7 @@ function splitAtAddresses(line: readonly StyledRun[]): readonly StyledRun[] {
       const to = Math.min(end, edge);
       const shown = run.text.slice(from - at, to - at);
       if (isIn) runs.push({ ...without(run, EMPHASIS), kind: 'raw', text: shown });
-      else addSpaced(runs, run, shown);
+      else addSpaced(runs, { ...run, text: shown });
       if (isIn && to === edge) found = addresses.next().value;
       from = to;
     }
