@@ -1,8 +1,8 @@
 /** Discord's entry in the list of channels. */
-import { describeChannel } from '../kit/descriptor.js';
+import type { ChannelDescriptor } from '../kit/descriptor.js';
 import { discordOptions } from './options.js';
 
-export const discord = describeChannel({
+export const discord: ChannelDescriptor<'discord', typeof discordOptions> = {
   name: 'discord',
   label: 'Discord',
   options: discordOptions,
@@ -14,4 +14,4 @@ export const discord = describeChannel({
   },
   streaming: ['edit', 'off'],
   create: async (host) => (await import('./channel.js')).createDiscord(host),
-});
+};

@@ -125,10 +125,3 @@ export interface IdForms {
   /** Examples, for an operator. */
   expected: string;
 }
-
-/** Identity function that infers the descriptor's types. */
-export function describeChannel<const Name extends string, Schema extends z.ZodObject>(
-  descriptor: ChannelDescriptor<Name, Schema>,
-): ChannelDescriptor<Name, Schema> {
-  return descriptor;
-}

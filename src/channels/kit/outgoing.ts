@@ -1,9 +1,9 @@
 /** Outgoing content: files read from disk, the speaker's name, button labels, answers to presses. */
 import { readFile, stat } from 'node:fs/promises';
 import type { ChoiceOutcome, OutgoingFile, Part, SendResult, ShownSpeaker } from '../../core/channel.js';
-import { once } from '../../core/concurrency.js';
 import { sizeInWords } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
+import { graphemes } from '../markdown/cut.js';
 
 type NotSent = Extract<SendResult, { kind: 'refused' | 'unreachable' }>;
 
@@ -94,14 +94,12 @@ export function withSpeakerName(part: Part, { appearance, leads }: ShownSpeaker)
   };
 }
 
-const characters = once(() => new Intl.Segmenter(undefined, { granularity: 'grapheme' }));
-
 /** A button's label: one line of at most `most` UTF-16 units, cut between graphemes. */
 export function buttonLabel(text: string, most: number): string {
   const line = text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
   if (line.length <= most) return line;
   let cut = '';
-  for (const { segment } of characters().segment(line)) {
+  for (const { segment } of graphemes().segment(line)) {
     if (cut.length + segment.length >= most) break;
     cut += segment;
   }

@@ -35,7 +35,7 @@ export interface Setback {
   /** Everything worked in between: the back-off is reset. */
   first?: boolean;
   /** Replaces the usual pause; 0 retries at once. */
-  pauseMs?: number | ((failures: number) => number);
+  pauseMs?: number;
 }
 
 /** Runs rounds of work with exponential back-off until the signal aborts; no error ends it. Never rejects. */
@@ -57,9 +57,9 @@ export async function supervise<Ended extends Setback>(parts: {
       failures = 0;
       continue;
     }
-    const { reason, first = false, pauseMs: wanted = backoffMs } = setback;
+    const { reason, first = false } = setback;
     if (first) failures = 0;
-    const pauseMs = typeof wanted === 'number' ? wanted : wanted(failures);
+    const pauseMs = setback.pauseMs ?? backoffMs(failures);
     failures += 1;
     state.down(reason);
     parts.log(setback, { reason, failures, pauseMs });

@@ -1,5 +1,5 @@
 /** Telegram's entry in the list of channels, and the forms of its ids. */
-import { describeChannel, type IdForms } from '../kit/descriptor.js';
+import type { ChannelDescriptor, IdForms } from '../kit/descriptor.js';
 import { telegramOptions } from './options.js';
 
 /**
@@ -16,7 +16,7 @@ const telegramIds: IdForms = {
   },
 };
 
-export const telegram = describeChannel({
+export const telegram: ChannelDescriptor<'telegram', typeof telegramOptions> = {
   name: 'telegram',
   label: 'Telegram',
   options: telegramOptions,
@@ -24,4 +24,4 @@ export const telegram = describeChannel({
   ids: telegramIds,
   streaming: ['edit', 'draft', 'off'],
   create: async (host) => (await import('./channel.js')).createTelegram(host, await host.recorded()),
-});
+};

@@ -1,32 +1,13 @@
 /** The terminal as a channel: one direct chat, `terminal_local`, at a prompt or through a pipe. */
 import { resolve } from 'node:path';
-import type { Readable, Writable } from 'node:stream';
 import type { Channel, ChannelLimits, Part, Receive, Recipient, SendResult } from '../../core/channel.js';
-import { type Clock, onAbort } from '../../core/clock.js';
+import { onAbort } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
-import type { Log } from '../../core/log.js';
 import { reactionText } from '../../core/transcript.js';
 import { findFile } from '../kit/outgoing.js';
 import { createState } from '../kit/supervise.js';
 import { parse } from '../markdown/parse.js';
-import { columnsOf, createPipe, createPrompt } from './prompt.js';
-
-export interface TerminalOptions {
-  input: Readable;
-  output: Writable;
-  /** A person at a prompt; else one message per line. */
-  interactive: boolean;
-  colours: boolean;
-  /** The person's name, usually that of the operating system's user. */
-  userName: string;
-  /** File for the input history; null: none. */
-  historyFile: string | null;
-  clock: Clock;
-  newId(): string;
-  log: Log;
-  /** The person left, the input ended, or the output was closed. Called once, and not after an abort. */
-  onEnd(failure: unknown): void;
-}
+import { columnsOf, createPipe, createPrompt, type TerminalOptions } from './prompt.js';
 
 export interface Terminal extends Channel {
   /** Lets a log write to the same terminal without garbling the input line. */
@@ -40,9 +21,7 @@ const UNLIMITED = 1000;
 
 export function createTerminal(options: TerminalOptions): Terminal {
   const { output, interactive, colours, clock, log } = options;
-  const dialogue = interactive
-    ? createPrompt({ ...options, warn: (error, message) => log.warn({ err: error }, message) })
-    : createPipe(options);
+  const dialogue = interactive ? createPrompt(options) : createPipe(options);
   const { thinking } = dialogue;
   const ended = new AbortController();
   const state = createState(clock);

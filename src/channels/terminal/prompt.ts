@@ -8,9 +8,28 @@ import { dirname } from 'node:path';
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import type { Mark, Part, Reception } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
+import type { Log } from '../../core/log.js';
 import { phraseOf } from '../../core/phrase.js';
 import { isOwnLabel } from '../markdown/inline.js';
 import { endOf, spansOf } from '../markdown/lines.js';
+
+export interface TerminalOptions {
+  input: Readable;
+  output: Writable;
+  /** A person at a prompt; else one message per line. */
+  interactive: boolean;
+  colours: boolean;
+  /** The person's name, usually that of the operating system's user. */
+  userName: string;
+  /** File for the input history; null: none. */
+  historyFile: string | null;
+  clock: Clock;
+  newId(): string;
+  log: Log;
+  /** The person left, the input ended, or the output was closed. Called once, and not after an abort. */
+  onEnd(failure: unknown): void;
+}
 
 /** Lines of input kept in a file for the next chat: one per line, oldest first. */
 const MOST_LINES = 500;
@@ -49,22 +68,7 @@ const FRAME_MS = 120;
 /** Typing is renewed every few seconds; without renewal the spinner disappears. */
 const THINKING_MS = 6000;
 
-export function createPrompt({
-  input,
-  output,
-  colours,
-  historyFile,
-  clock,
-  warn,
-}: {
-  input: Readable;
-  output: Writable;
-  colours: boolean;
-  historyFile: string | null;
-  clock: { now(): number };
-  /** Reports errors that do not end the chat. */
-  warn(error: unknown, message: string): void;
-}): Dialogue {
+export function createPrompt({ input, output, colours, historyFile, clock, log }: TerminalOptions): Dialogue {
   const styles = (...codes: string[]) => (colours ? codes : []);
   const idle = `${styled(styles('32'), 'you:')} `;
   const spinner = createSpinner(clock, () => above(() => {}));
@@ -100,7 +104,7 @@ export function createPrompt({
       await take(text);
     } catch (error) {
       above(() => output.write('(Your message could not be taken in. Please send it again.)\n'));
-      warn(error, 'could not store a line');
+      log.warn({ err: error }, 'could not store a line');
     }
   }
 
@@ -121,7 +125,7 @@ export function createPrompt({
       above(() => {});
     });
     prompt.on('error', (error: unknown) => {
-      warn(error, 'could not read the terminal; ending the chat');
+      log.warn({ err: error }, 'could not read the terminal; ending the chat');
       prompt.close();
     });
   }
@@ -130,7 +134,7 @@ export function createPrompt({
     if (historyFile === null) return;
     saving = saving
       .then(() => saveHistory(historyFile, lines))
-      .catch((error: unknown) => warn(error, 'could not save the line history'));
+      .catch((error: unknown) => log.warn({ err: error }, 'could not save the line history'));
   }
 
   return {
@@ -247,7 +251,8 @@ export function createPipe({ input, output }: { input: Readable; output: Writabl
           await Promise.race([settled(), aborted]);
         }
       } catch (error) {
-        if (!(signal.aborted && isCutShort(error))) throw error;
+        // Our own abort destroys the stream while it is read.
+        if (!signal.aborted || Object(error).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
       }
     },
     show: (name, part) =>
@@ -259,32 +264,23 @@ export function createPipe({ input, output }: { input: Readable; output: Writabl
   };
 }
 
-/** The error of a stream destroyed while being read: caused by our own abort. */
-function isCutShort(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE';
-}
-
 /** Only `\n` and `\r\n` end lines; a last line without an end counts, too. */
 async function* linesOf(input: Readable): AsyncGenerator<string> {
-  input.setEncoding('utf8');
+  // Drops a byte order mark.
+  const decoder = new TextDecoder();
   let rest = '';
-  let first = true;
-  for await (const chunk of input as AsyncIterable<string>) {
-    let from = 0;
-    for (let end = chunk.indexOf('\n'); end >= 0; end = chunk.indexOf('\n', from)) {
-      yield clean(rest + chunk.slice(from, end), first);
-      rest = '';
-      first = false;
-      from = end + 1;
-    }
-    rest += chunk.slice(from);
+  for await (const chunk of input as AsyncIterable<Buffer>) {
+    const [first = '', ...others] = decoder.decode(chunk, { stream: true }).split('\n');
+    const lines = [rest + first, ...others];
+    rest = lines.pop() ?? '';
+    for (const line of lines) yield withoutReturn(line);
   }
-  if (rest !== '') yield clean(rest, first);
+  rest += decoder.decode();
+  if (rest !== '') yield withoutReturn(rest);
 }
 
-function clean(line: string, first: boolean): string {
-  const text = line.endsWith('\r') ? line.slice(0, -1) : line;
-  return first && text.startsWith('\uFEFF') ? text.slice(1) : text;
+function withoutReturn(line: string): string {
+  return line.endsWith('\r') ? line.slice(0, -1) : line;
 }
 
 function write(output: Writable, text: string): Promise<void> {

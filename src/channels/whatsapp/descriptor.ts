@@ -1,10 +1,10 @@
 /** WhatsApp's entry in the list of channels, and the QR code that links it. */
 import type { Log } from '../../core/log.js';
-import { describeChannel } from '../kit/descriptor.js';
+import type { ChannelDescriptor } from '../kit/descriptor.js';
 import { whatsappIds } from './ids.js';
 import { whatsappOptions } from './options.js';
 
-export const whatsapp = describeChannel({
+export const whatsapp: ChannelDescriptor<'whatsapp', typeof whatsappOptions> = {
   name: 'whatsapp',
   label: 'WhatsApp',
   options: whatsappOptions,
@@ -18,7 +18,7 @@ export const whatsapp = describeChannel({
     const { createWhatsApp } = await import('./channel.js');
     return createWhatsApp({ ...host, onQr: (text) => void showQr(text, host.show, host.log) });
   },
-});
+};
 
 async function showQr(text: string, show: (drawn: string) => void, log: Log): Promise<void> {
   log.info({ channel: 'whatsapp' }, `whatsapp qr: ${text}`);

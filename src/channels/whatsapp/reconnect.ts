@@ -62,12 +62,12 @@ export function createReconnecting(parts: ReconnectParts) {
   let isOpen = false;
   let last: Closing['kind'] | null = null;
 
-  async function round() {
+  async function round(failures: number) {
     const beganAt = clock.now();
     const closing = await connectOnce();
     const first = closing.kind !== last || wasGood(closing, clock.now() - beganAt);
     last = closing.kind;
-    return { ...closing, first, pauseMs: (failures: number) => pauseAfter(closing, failures) };
+    return { ...closing, first, pauseMs: pauseAfter(closing, first ? 0 : failures) };
   }
 
   async function connectOnce(): Promise<Closing> {
