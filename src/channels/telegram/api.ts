@@ -16,9 +16,10 @@ import { NOT_PACKED, unpacked, wholeOf } from '../../core/response-body.js';
 import { backoffMs } from '../kit/supervise.js';
 import {
   type BotCredentials,
+  CallError,
   type CallFailure,
   failureOf,
-  HeldBack,
+  heldBack,
   type Refusable,
   TransportError,
   withoutRefused,
@@ -71,24 +72,34 @@ export function createBotApi(
   });
   const floods = createFloods(clock);
 
-  /** Runs a call with a signal that aborts with the caller's, or on time-out. */
-  async function call<T>(
+  /** Runs a call with a signal that aborts with the caller's, or on time-out. Never rejects. */
+  async function attempt<T>(
     run: (api: Api['raw'], ended: Ended) => Promise<T>,
     { signal, ms = CALL_MS, bytes = 0, chat }: CallBounds = {},
-  ): Promise<T> {
+  ): Promise<{ answer: T } | { failure: CallFailure }> {
     const wait = chat === undefined ? 0 : floods.waitFor(chat);
-    if (wait > 0) throw new HeldBack(wait);
+    if (wait > 0) return { failure: heldBack(wait) };
     const askedAt = clock.now();
     try {
       const deadline = ms + bytes / SLOWEST_BYTES_PER_MS;
       const answer = await withDeadline(clock, deadline, signal, (ended) => run(raw, ended as Ended));
       if (chat !== undefined && bytes === 0) floods.took(chat, clock.now() - askedAt);
-      return answer;
+      return { answer };
     } catch (error) {
-      const { retryAfterMs } = failureOf(error, credentials);
-      if (chat !== undefined && retryAfterMs !== null) floods.refused(chat, retryAfterMs);
-      throw error;
+      const failure = failureOf(error, credentials);
+      if (chat !== undefined && failure.retryAfterMs !== null) floods.refused(chat, failure.retryAfterMs);
+      return { failure };
     }
+  }
+
+  /** The same, but rejects with a `CallError`. */
+  async function call<T>(
+    run: (api: Api['raw'], ended: Ended) => Promise<T>,
+    bounds?: CallBounds,
+  ): Promise<T> {
+    const done = await attempt(run, bounds);
+    if ('failure' in done) throw new CallError(done.failure);
+    return done.answer;
   }
 
   /** Calls with a request, and retries without the part that Telegram refused. Never rejects. */
@@ -99,19 +110,18 @@ export function createBotApi(
   ): Promise<{ answer: Answer; request: Request } | { failure: CallFailure }> {
     const limits = { ...bounds, chat: String(first.chat_id) };
     for (let request = first; ; ) {
-      try {
-        return { answer: await call((_raw, ended) => run(raw, request, ended), limits), request };
-      } catch (error) {
-        const failure = failureOf(error, credentials);
-        const next = withoutRefused(request, failure, log, bounds.mostText);
-        if (next === null) return { failure };
-        request = next;
-      }
+      const said = request;
+      const done = await attempt((api, ended) => run(api, said, ended), limits);
+      if ('answer' in done) return { ...done, request };
+      const next = withoutRefused(request, done.failure, log, bounds.mostText);
+      if (next === null) return done;
+      request = next;
     }
   }
 
   return {
     call,
+    attempt,
     send,
     /** URL of a file by the path from `getFile`. Contains the token. */
     fileAddress: (path: string) =>

@@ -23,7 +23,7 @@ import {
   sendResult,
 } from './failure.js';
 import { chatId, sendRequest } from './outbound.js';
-import { isElsewhere, type Senders, speakerOf, withNameUnlessOwn } from './send.js';
+import { isAbsent, isElsewhere, type Senders, speakerOf, withNameUnlessOwn } from './send.js';
 import { readUpdate } from './update.js';
 
 const MOST_CHATS = 10_000;
@@ -121,11 +121,10 @@ export function createChanges({ bots, linkPreviews, log }: Senders) {
       if (author === null) return;
       const { api } = author.bot;
       const request = { chat_id: chatId(to.address), message_id: author.number };
-      try {
-        await api.call((raw, ended) => raw.deleteMessage(request, ended), { signal, chat: to.address });
-      } catch (error) {
-        log.debug({ channel: 'telegram', reason: api.failure(error).reason }, 'could not delete a message');
-      }
+      const limits = { signal, chat: to.address };
+      const done = await api.attempt((raw, ended) => raw.deleteMessage(request, ended), limits);
+      if ('answer' in done) return;
+      log.debug({ channel: 'telegram', reason: done.failure.reason }, 'could not delete a message');
     },
 
     async react(to, platformMessageId, sign, { speaker, signal }) {
@@ -137,15 +136,11 @@ export function createChanges({ bots, linkPreviews, log }: Senders) {
         if (number === null) continue;
         const reaction = [{ type: 'emoji' as const, emoji }];
         const request = { chat_id: chatId(to.address), message_id: number, reaction };
-        try {
-          const limits = { signal, chat: to.address };
-          await bot.api.call((raw, ended) => raw.setMessageReaction(request, ended), limits);
-          return { kind: 'sent', platformMessageId };
-        } catch (error) {
-          const failure = bot.api.failure(error);
-          refused = sendResult(failure);
-          if (!isNotThere(failure) && !(bot.personaId !== null && isLockedOut(failure))) return refused;
-        }
+        const limits = { signal, chat: to.address };
+        const done = await bot.api.attempt((raw, ended) => raw.setMessageReaction(request, ended), limits);
+        if ('answer' in done) return { kind: 'sent', platformMessageId };
+        refused = sendResult(done.failure);
+        if (!isAbsent(bot, done.failure)) return refused;
       }
       return refused;
     },
@@ -174,20 +169,16 @@ export function createPresses(log: Log) {
     const text = outcome === undefined ? null : PRESS_ANSWERS[outcome];
     const limits = { ms: PRESS_ANSWER_MS };
     const answered = { callback_query_id: id, ...(text === null ? {} : { text }) };
-    await quietly(bot, () => bot.api.call((raw, ended) => raw.answerCallbackQuery(answered, ended), limits));
+    note(bot, await bot.api.attempt((raw, ended) => raw.answerCallbackQuery(answered, ended), limits));
     if (message === undefined || outcome === undefined || outcome === 'not yours') return;
     const which = { chat_id: message.chat.id, message_id: message.message_id };
     const there = { ...limits, chat: String(message.chat.id) };
-    await quietly(bot, () => bot.api.call((raw, ended) => raw.editMessageReplyMarkup(which, ended), there));
+    note(bot, await bot.api.attempt((raw, ended) => raw.editMessageReplyMarkup(which, ended), there));
   }
 
-  async function quietly(bot: Bot, call: () => Promise<unknown>): Promise<void> {
-    try {
-      await call();
-    } catch (error) {
-      const { reason } = bot.api.failure(error);
-      log.debug({ ...bot.fields, reason }, 'could not answer the press of a button');
-    }
+  function note(bot: Bot, done: object | { failure: CallFailure }): void {
+    if (!('failure' in done)) return;
+    log.debug({ ...bot.fields, reason: done.failure.reason }, 'could not answer the press of a button');
   }
 
   return {

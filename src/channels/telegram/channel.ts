@@ -10,7 +10,7 @@ import { createLookupCache, isAdministrator } from '../kit/lookup-cache.js';
 import { createState } from '../kit/supervise.js';
 import { type Bot, type Bots, createBots } from './bots.js';
 import { createChanges, createDrafts, createPresses } from './changes.js';
-import { isNotThere } from './failure.js';
+import { CallError, isNotThere } from './failure.js';
 import { createFileSending, fetchFile } from './files.js';
 import { type BotIntake, createStoring, keepReceiving, poll } from './intake.js';
 import type { TelegramOptions } from './options.js';
@@ -133,13 +133,11 @@ function createAdministration(bots: Bots, clock: Clock) {
 async function announce(bots: Bots, commands: CommandDescription[], log: Log): Promise<void> {
   const list = commands.map(({ name, description }) => ({ command: name, description }));
   for (const { api, personaId, fields } of bots.all) {
-    try {
-      await api.call((raw, ended) => raw.setMyCommands({ commands: list }, ended));
-    } catch (error) {
-      if (personaId === null) throw error;
-      const { reason } = api.failure(error);
-      log.warn({ ...fields, reason }, "could not register the chat commands for a persona's bot");
-    }
+    const done = await api.attempt((raw, ended) => raw.setMyCommands({ commands: list }, ended));
+    if ('answer' in done) continue;
+    if (personaId === null) throw new CallError(done.failure);
+    const { reason } = done.failure;
+    log.warn({ ...fields, reason }, "could not register the chat commands for a persona's bot");
   }
 }
 
@@ -190,16 +188,15 @@ async function checkPersona(
   { api, personaId }: Bot,
   servesGroups: boolean,
 ): Promise<{ identity?: string; warning?: string }> {
-  try {
-    const me = await api.call((raw, ended) => raw.getMe(ended));
-    const identity = `@${me.username} as ${personaId}`;
-    if (!servesGroups || me.can_join_groups !== false) return { identity };
-    const warning = `@${me.username}, the bot of ${personaId}, cannot be added to groups; /setjoingroups allows it`;
-    return { identity, warning };
-  } catch (error) {
-    const { reason } = api.failure(error);
-    return { warning: `the bot of the persona ${personaId} is not let in: ${reason}` };
+  const done = await api.attempt((raw, ended) => raw.getMe(ended));
+  if ('failure' in done) {
+    return { warning: `the bot of the persona ${personaId} is not let in: ${done.failure.reason}` };
   }
+  const me = done.answer;
+  const identity = `@${me.username} as ${personaId}`;
+  if (!servesGroups || me.can_join_groups !== false) return { identity };
+  const warning = `@${me.username}, the bot of ${personaId}, cannot be added to groups; /setjoingroups allows it`;
+  return { identity, warning };
 }
 
 /** Checked regularly: somebody else may set another webhook. */

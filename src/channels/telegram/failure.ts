@@ -20,12 +20,12 @@ export class TransportError extends Error {
   }
 }
 
-/** A call not made: back-off in that chat. */
-export class HeldBack extends Error {
-  override readonly name = 'HeldBack';
+/** Carries the failure of a call. */
+export class CallError extends Error {
+  override readonly name = 'CallError';
 
-  constructor(readonly ms: number) {
-    super(`Telegram asked to wait, ${Math.ceil(ms / 1000)} s more`);
+  constructor(readonly failure: CallFailure) {
+    super(failure.reason);
   }
 }
 
@@ -54,8 +54,16 @@ export interface BotCredentials {
   setting: string;
 }
 
+const NO_ANSWER = { code: null, description: '', retryAfterMs: null, migratedTo: null, tooLarge: false };
+
+/** Of a call not made: back-off in that chat. */
+export function heldBack(ms: number): CallFailure {
+  const reason = `Telegram asked to wait, ${Math.ceil(ms / 1000)} s more`;
+  return { ...NO_ANSWER, reason, code: TOO_MANY, taken: 'no', retryAfterMs: ms };
+}
+
 export function failureOf(error: unknown, { token, setting }: BotCredentials): CallFailure {
-  const failure = { code: null, description: '', retryAfterMs: null, migratedTo: null, tooLarge: false };
+  if (error instanceof CallError) return error.failure;
   if (error instanceof GrammyError) {
     const { error_code: code, description, parameters } = error;
     const { retry_after: seconds, migrate_to_chat_id: migratedTo } = parameters;
@@ -70,19 +78,16 @@ export function failureOf(error: unknown, { token, setting }: BotCredentials): C
       tooLarge: code === TOO_LARGE,
     };
   }
-  if (error instanceof HeldBack) {
-    return { ...failure, reason: error.message, code: TOO_MANY, taken: 'no', retryAfterMs: error.ms };
-  }
   const cause = error instanceof HttpError ? error.error : error;
   if (!(cause instanceof TransportError)) {
     const words = cause instanceof Error ? cause.message : String(cause);
-    return { ...failure, reason: redacted(words, token), taken: 'unknown' };
+    return { ...NO_ANSWER, reason: redacted(words, token), taken: 'unknown' };
   }
   // An HTTP error is an answer, even from a proxy: then the request did not reach Telegram.
   const answered = cause.status !== null && cause.status >= 400;
   const words = cause.reached ? 'the connection to Telegram broke' : 'Telegram cannot be reached';
   return {
-    ...failure,
+    ...NO_ANSWER,
     reason: `${answered ? 'Telegram does not answer' : words}: ${cause.message}`,
     taken: cause.reached && !answered ? 'unknown' : 'no',
     tooLarge: cause.status === TOO_LARGE,

@@ -31,17 +31,14 @@ export async function fetchFile(
   if (api === undefined) {
     return { kind: 'gone', reason: 'the bot that received it is not configured any more' };
   }
-  let path: unknown;
-  let size: unknown;
-  try {
-    const file = await api.call((raw, ended) => raw.getFile({ file_id: fileId }, ended), { signal });
-    ({ file_path: path, file_size: size } = file);
-  } catch (error) {
-    const { reason, code, description } = api.failure(error);
+  const found = await api.attempt((raw, ended) => raw.getFile({ file_id: fileId }, ended), { signal });
+  if ('failure' in found) {
+    const { reason, code, description } = found.failure;
     // Telegram limits what bots may fetch, whatever our own limit.
     if (code === 400 && /file is too big/i.test(description)) return { kind: 'too large' };
     return { kind: code === 400 || code === 403 ? 'gone' : 'unreachable', reason };
   }
+  const { file_path: path, file_size: size }: { file_path?: unknown; file_size?: unknown } = found.answer;
   if (typeof path !== 'string') return { kind: 'gone', reason: 'Telegram does not say where the file is' };
   if (typeof size === 'number' && size > maxBytes) return { kind: 'too large' };
 

@@ -9,7 +9,7 @@ import { backoffMs, type State, supervise } from '../kit/supervise.js';
 import type { Bot, Bots } from './bots.js';
 import type { createPresses } from './changes.js';
 import { numberCopies } from './events.js';
-import { isWebhookInTheWay } from './failure.js';
+import { CallError, isWebhookInTheWay } from './failure.js';
 import { createGuard } from './guard.js';
 import { inbound } from './inbound.js';
 import { ALLOWED_UPDATES } from './update.js';
@@ -102,7 +102,7 @@ export function poll(intake: BotIntake): Promise<void> {
   const { host, bot, state, signal } = intake;
   const { clock, log, cursor } = host;
   const storing = createStoring(intake);
-  let webhookRemoved: Promise<unknown> | null = null;
+  let webhookRemoved: ReturnType<typeof removeWebhook> | null = null;
   let offset: number | null = null;
   /** A process guards its first batch; if an earlier process may have ended at a batch, each one. */
   let isFirst = true;
@@ -114,10 +114,10 @@ export function poll(intake: BotIntake): Promise<void> {
   async function begin(failures: number): Promise<number> {
     const loggingIn = storing.logIn();
     // A leftover webhook would take our updates. If this fails, getUpdates reports a webhook in the way.
-    webhookRemoved ??= removeWebhook(intake).catch((error) =>
-      log.debug({ ...bot.fields, reason: bot.api.failure(error).reason }, 'no webhook removed'),
-    );
-    await Promise.all([loggingIn, webhookRemoved]);
+    webhookRemoved ??= removeWebhook(intake);
+    const [removed] = await Promise.all([webhookRemoved, loggingIn]);
+    if ('failure' in removed)
+      log.debug({ ...bot.fields, reason: removed.failure.reason }, 'no webhook removed');
     const stored = Number((await cursor(String(bot.id))) ?? 0);
     isCareful = await storing.isSuspect(String(stored));
     // The first request may stay open for long. After a failure, only its answer shows recovery.
@@ -181,29 +181,28 @@ async function getUpdates(
     ...(from > 0 ? { offset: from } : {}),
   };
   const limits = { signal, ms: WATCHDOG_MS };
-  const updates: unknown = await api.call((raw, ended) => raw.getUpdates(request, ended), limits);
-  if (Array.isArray(updates)) return updates;
+  const done = await api.attempt((raw, ended) => raw.getUpdates(request, ended), limits);
+  if ('failure' in done) throw new CallError(done.failure);
+  if (Array.isArray(done.answer)) return done.answer;
   throw new Error('Telegram answered getUpdates with something else than updates');
 }
 
 /** Keeps the pending updates. */
-function removeWebhook({ bot: { api }, signal }: BotIntake): Promise<unknown> {
-  return api.call((raw, ended) => raw.deleteWebhook({ drop_pending_updates: false }, ended), { signal });
+function removeWebhook({ bot: { api }, signal }: BotIntake) {
+  return api.attempt((raw, ended) => raw.deleteWebhook({ drop_pending_updates: false }, ended), { signal });
 }
 
 /** Removes a webhook in the way, but only after a success: somebody else may set it again at once. */
 async function repaired(intake: BotIntake, error: unknown, failures: number): Promise<boolean> {
   const { host, bot, signal } = intake;
   if (failures > 0 || signal.aborted || !isWebhookInTheWay(bot.api.failure(error))) return false;
-  try {
-    await removeWebhook(intake);
+  const removed = await removeWebhook(intake);
+  if ('answer' in removed) {
     host.log.info(bot.fields, 'removed the webhook that was set for this bot; polling instead');
     return true;
-  } catch (failed) {
-    const { reason } = bot.api.failure(failed);
-    host.log.warn({ ...bot.fields, reason }, "could not remove the bot's webhook");
-    return false;
   }
+  host.log.warn({ ...bot.fields, reason: removed.failure.reason }, "could not remove the bot's webhook");
+  return false;
 }
 
 /** Ids may restart anywhere. Telegram ignores an offset too far ahead, and then confirms nothing. */

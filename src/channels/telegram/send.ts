@@ -68,13 +68,12 @@ export function createSending({ bots, linkPreviews, clock, log }: Senders, sendW
       const thread = topicOf(to);
       const topic = thread === null ? {} : { message_thread_id: thread };
       const request = { chat_id: chatId(to.address), action: 'typing' as const, ...topic };
-      try {
-        await bot.api.call((raw, ended) => raw.sendChatAction(request, ended), { chat: to.address });
-      } catch (error) {
-        const failure = bot.api.failure(error);
-        isElsewhere(bots, bot, to, failure);
-        log.debug({ channel: 'telegram', reason: failure.reason }, 'could not show the typing indicator');
-      }
+      const done = await bot.api.attempt((raw, ended) => raw.sendChatAction(request, ended), {
+        chat: to.address,
+      });
+      if ('answer' in done) return;
+      isElsewhere(bots, bot, to, done.failure);
+      log.debug({ channel: 'telegram', reason: done.failure.reason }, 'could not show the typing indicator');
     },
   } satisfies Partial<Channel>;
 }
@@ -97,13 +96,19 @@ export function outcomeOf(
   return { result: { kind: 'unreachable', reason, taken: 'unknown' } };
 }
 
+/**
+ * Whether a bot is not in the chat, or may not write there. If a persona's bot has a broken token, the main one
+ * speaks for it; nobody stands in for the main one.
+ */
+export function isAbsent({ personaId }: Bot, failure: CallFailure): boolean {
+  return isNotThere(failure) || (personaId !== null && isLockedOut(failure));
+}
+
 /** Whether another bot may succeed; if so, this one is marked as absent. */
 export function isElsewhere(bots: Bots, bot: Bot, to: Recipient, failure: CallFailure): boolean {
-  // If a persona's bot has a broken token, the main one speaks for it; nobody stands in for the main one.
-  const lockedOut = bot.personaId !== null && isLockedOut(failure);
-  if (!lockedOut && !isNotThere(failure)) return false;
-  bots.absent(bot, to.address);
-  return true;
+  const absent = isAbsent(bot, failure);
+  if (absent) bots.absent(bot, to.address);
+  return absent;
 }
 
 export function speakerOf({ speaker, appearance }: ShownSpeaker): PersonaId | undefined {

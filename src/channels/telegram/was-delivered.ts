@@ -16,10 +16,10 @@ import {
   isMethodUnknown,
   isNobodys,
   isNotModified,
-  isNotThere,
   sendResult,
 } from './failure.js';
 import { chatId, keyboardOf, MOST_CAPTION } from './outbound.js';
+import { isAbsent } from './send.js';
 
 const MOST_SEARCHES = 1_000;
 /** Limits of one search: questions, and numbers covered (most are known to be other messages). */
@@ -170,15 +170,15 @@ function numberBefore(bot: Bot, { newest }: Watermark): number | undefined {
 
 /** Number of updates pending for a bot, also with a webhook. */
 async function pendingUpdates(bot: Bot, signal: AbortSignal): Promise<number | CallFailure> {
-  try {
-    const info = await bot.api.call((raw, ended) => raw.getWebhookInfo(ended), { signal });
-    return Number.isInteger(info.pending_update_count) ? info.pending_update_count : 0;
-  } catch (error) {
-    const failure = bot.api.failure(error);
-    // A server without this method has no queue; whether this bot may ask shows at the first question.
-    if (isMethodUnknown(failure) || isLockedOut(failure)) return 0;
-    return sendResult(failure).kind === 'unreachable' ? failure : 0;
+  const done = await bot.api.attempt((raw, ended) => raw.getWebhookInfo(ended), { signal });
+  if ('answer' in done) {
+    const { pending_update_count: pending } = done.answer;
+    return Number.isInteger(pending) ? pending : 0;
   }
+  const { failure } = done;
+  // A server without this method has no queue; whether this bot may ask shows at the first question.
+  if (isMethodUnknown(failure) || isLockedOut(failure)) return 0;
+  return sendResult(failure).kind === 'unreachable' ? failure : 0;
 }
 
 type Answer = 'ours' | 'foreign' | 'nobodys' | 'bot is not there' | 'impossible' | CallFailure;
@@ -193,19 +193,16 @@ async function ask(
 ): Promise<Answer> {
   const buttons = part.choices === undefined ? {} : { reply_markup: keyboardOf(part.choices) };
   const request = { chat_id: chatId(to.address), message_id: number, ...buttons };
-  try {
-    const limits = { signal, chat: to.address };
-    await bot.api.call((raw, ended) => raw.editMessageReplyMarkup(request, ended), limits);
-    // It had other buttons, so it is another message of ours; but buttons may come back changed.
-    return part.choices === undefined ? 'foreign' : 'ours';
-  } catch (error) {
-    const failure = bot.api.failure(error);
-    if (isNotModified(failure)) return 'ours';
-    if (isNobodys(failure)) return 'nobodys';
-    if (isForeign(failure)) return 'foreign';
-    if (failure.migratedTo !== null || isMethodUnknown(failure)) return 'impossible';
-    if (isNotThere(failure) || (bot.personaId !== null && isLockedOut(failure))) return 'bot is not there';
-    // Any other refusal says nothing about the message's author.
-    return sendResult(failure).kind === 'unreachable' ? failure : 'impossible';
-  }
+  const limits = { signal, chat: to.address };
+  const done = await bot.api.attempt((raw, ended) => raw.editMessageReplyMarkup(request, ended), limits);
+  // If it had other buttons, it is another message of ours; but buttons may come back changed.
+  if ('answer' in done) return part.choices === undefined ? 'foreign' : 'ours';
+  const { failure } = done;
+  if (isNotModified(failure)) return 'ours';
+  if (isNobodys(failure)) return 'nobodys';
+  if (isForeign(failure)) return 'foreign';
+  if (failure.migratedTo !== null || isMethodUnknown(failure)) return 'impossible';
+  if (isAbsent(bot, failure)) return 'bot is not there';
+  // Any other refusal says nothing about the message's author.
+  return sendResult(failure).kind === 'unreachable' ? failure : 'impossible';
 }
