@@ -12,10 +12,14 @@ type Limit = { bytes: number; platform: string };
 /** Transient errors: too many open files, for example. */
 const PASSING = new Set(['EMFILE', 'ENFILE', 'EBUSY', 'EAGAIN', 'ENOMEM', 'ABORT_ERR']);
 
-/** For a channel that only shows a file's path. */
-export async function findFile(file: OutgoingFile): Promise<{ kind: 'found' } | NotSent> {
-  const size = await sizeOf(file);
-  return typeof size === 'number' ? { kind: 'found' } : size;
+export async function findFile(file: OutgoingFile): Promise<{ kind: 'found'; bytes: number } | NotSent> {
+  try {
+    const found = await stat(file.path);
+    if (found.isFile()) return { kind: 'found', bytes: found.size };
+    return refused(file, 'is not a file (only files can be sent, not folders)');
+  } catch (error) {
+    return unreadable(file, error);
+  }
 }
 
 /** Reads the whole file once, even an empty one. */
@@ -24,12 +28,12 @@ export async function readOutgoing(
   limit: Limit,
   signal: AbortSignal,
 ): Promise<{ kind: 'read'; bytes: Buffer } | NotSent> {
-  const size = await sizeOf(file);
-  if (typeof size !== 'number') return size;
-  if (size > limit.bytes) return tooLarge(file, size, limit);
+  const found = await findFile(file);
+  if (found.kind !== 'found') return found;
+  if (found.bytes > limit.bytes) return tooLarge(file, found.bytes, limit);
   try {
     const bytes = await readFile(file.path, { signal });
-    // It may have grown since its size was read.
+    // It may have grown meanwhile.
     return bytes.length > limit.bytes ? tooLarge(file, bytes.length, limit) : { kind: 'read', bytes };
   } catch (error) {
     return unreadable(file, error);
@@ -40,16 +44,6 @@ export async function readOutgoing(
 export function withEmptyNote(text: string, { name }: OutgoingFile): string {
   const note = `(The file ${name} is empty, so it is not attached.)`;
   return text.trim() === '' ? note : `${text}\n\n${note}`;
-}
-
-async function sizeOf(file: OutgoingFile): Promise<number | NotSent> {
-  try {
-    const found = await stat(file.path);
-    if (found.isFile()) return found.size;
-    return refused(file, 'is not a file (only files can be sent, not folders)');
-  } catch (error) {
-    return unreadable(file, error);
-  }
 }
 
 function tooLarge(file: OutgoingFile, size: number, { bytes, platform }: Limit): NotSent {

@@ -43,8 +43,10 @@ const MOST_HELD_MS = 8_000;
 /** Refusals of two chats within this time, until about the same time, count as the bot's own limit. */
 const TOGETHER_MS = 60_000;
 
+export type RawApi = Api['raw'];
+
 /** grammY's types want an older library's signal; any standard one works. */
-type Ended = AbortSignal & NonNullable<Parameters<Api['raw']['getMe']>[0]>;
+export type Ended = AbortSignal & NonNullable<Parameters<RawApi['getMe']>[0]>;
 
 interface CallBounds {
   signal?: AbortSignal;
@@ -74,7 +76,7 @@ export function createBotApi(
 
   /** Runs a call with a signal that aborts with the caller's, or on time-out. Never rejects. */
   async function attempt<T>(
-    run: (api: Api['raw'], ended: Ended) => Promise<T>,
+    run: (api: RawApi, ended: Ended) => Promise<T>,
     { signal, ms = CALL_MS, bytes = 0, chat }: CallBounds = {},
   ): Promise<{ answer: T } | { failure: CallFailure }> {
     const wait = chat === undefined ? 0 : floods.waitFor(chat);
@@ -93,10 +95,7 @@ export function createBotApi(
   }
 
   /** The same, but rejects with a `CallError`. */
-  async function call<T>(
-    run: (api: Api['raw'], ended: Ended) => Promise<T>,
-    bounds?: CallBounds,
-  ): Promise<T> {
+  async function call<T>(run: (api: RawApi, ended: Ended) => Promise<T>, bounds?: CallBounds): Promise<T> {
     const done = await attempt(run, bounds);
     if ('failure' in done) throw new CallError(done.failure);
     return done.answer;
@@ -105,7 +104,7 @@ export function createBotApi(
   /** Calls with a request, and retries without the part that Telegram refused. Never rejects. */
   async function send<Request extends Refusable, Answer>(
     first: Request,
-    run: (api: Api['raw'], request: Request, ended: Ended) => Promise<Answer>,
+    run: (api: RawApi, request: Request, ended: Ended) => Promise<Answer>,
     bounds: CallBounds & { mostText?: number },
   ): Promise<{ answer: Answer; request: Request } | { failure: CallFailure }> {
     const limits = { ...bounds, chat: String(first.chat_id) };

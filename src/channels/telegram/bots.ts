@@ -5,7 +5,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Recipient } from '../../core/channel.js';
-import { type Clock, onAbort, withDeadline } from '../../core/clock.js';
+import type { Clock } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
@@ -106,9 +106,7 @@ export function createBots(
 
   async function logInAll(signal: AbortSignal): Promise<void> {
     const tried = Promise.allSettled(personas.map((bot) => bot.logIn(signal)));
-    await withDeadline(clock, LOGIN_MS, signal, async (over) => {
-      await Promise.race([tried, new Promise<void>((resolve) => onAbort(over, resolve))]);
-    });
+    await Promise.race([tried, clock.sleep(LOGIN_MS, signal)]);
   }
 
   return {

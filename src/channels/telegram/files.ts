@@ -8,7 +8,7 @@ import { describe } from '../../core/errors.js';
 import type { Outward } from '../../core/network.js';
 import { download } from '../kit/download.js';
 import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
-import type { BotApi } from './api.js';
+import type { BotApi, Ended, RawApi } from './api.js';
 import type { Bots } from './bots.js';
 import { isKindRefused, isUnwanted } from './failure.js';
 import { MOST_CAPTION, type SendRequest } from './outbound.js';
@@ -121,33 +121,26 @@ async function sendFile(
   signal: AbortSignal,
 ) {
   const limits = { signal, bytes: bytes.length, mostText: MOST_CAPTION };
+  const upload = (run: (raw: RawApi, said: Caption, ended: Ended) => Promise<{ message_id: number }>) =>
+    api.send(request, (raw, each, ended) => run(raw, captionRequest(each), ended), limits);
   // Each upload needs its own.
   const input = (name = formName(file.name)) => new InputFile(bytes, name);
   if (file.voiceSeconds !== undefined) {
     const duration = Math.max(1, Math.round(file.voiceSeconds));
-    const spoken = await api.send(
-      request,
-      (raw, each, ended) =>
-        raw.sendVoice({ ...captionRequest(each), voice: input(file.name), duration }, ended),
-      limits,
+    const spoken = await upload((raw, said, ended) =>
+      raw.sendVoice({ ...said, voice: input(file.name), duration }, ended),
     );
     if (!('failure' in spoken) || !isKindRefused(spoken.failure)) return spoken;
     // A receiver who blocks voice notes blocks them from every bot; but a caption must not be lost.
     if (isUnwanted(spoken.failure) && request.text.trim() === '') return spoken;
   } else if (isPhoto(bytes)) {
-    const shown = await api.send(
-      request,
-      (raw, each, ended) => raw.sendPhoto({ ...captionRequest(each), photo: input() }, ended),
-      limits,
-    );
+    const shown = await upload((raw, said, ended) => raw.sendPhoto({ ...said, photo: input() }, ended));
     if (!('failure' in shown && isKindRefused(shown.failure))) return shown;
   }
-  return api.send(
-    request,
-    (raw, each, ended) => raw.sendDocument({ ...captionRequest(each), document: input() }, ended),
-    limits,
-  );
+  return upload((raw, said, ended) => raw.sendDocument({ ...said, document: input() }, ended));
 }
+
+type Caption = ReturnType<typeof captionRequest>;
 
 /** By its first bytes, whatever its name. An animated WebP would lose its motion. */
 function isPhoto(bytes: Buffer): boolean {

@@ -3,14 +3,15 @@
  * its offset, and the next request confirms it. With a webhook (`channel.ts`) Telegram repeats an update until it
  * gets 200.
  */
-import type { ChannelHost, Receive } from '../../core/channel.js';
+import type { ChannelHost, ChannelState, Receive } from '../../core/channel.js';
+import { createMutex } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
+import { mayTry, SUSPECT } from '../../core/retry.js';
 import { backoffMs, type State, supervise } from '../kit/supervise.js';
 import type { Bot, Bots } from './bots.js';
 import type { createPresses } from './changes.js';
 import { numberCopies } from './events.js';
 import { CallError, isWebhookInTheWay } from './failure.js';
-import { createGuard } from './guard.js';
 import { inbound } from './inbound.js';
 import { ALLOWED_UPDATES } from './update.js';
 
@@ -24,6 +25,8 @@ const QUICK_MS = 50;
 const AT_ONCE_MS = 500;
 /** Telegram ignores an offset further ahead of its next id than this. */
 const MOST_AHEAD = 10;
+/** How long an update that may end the process waits for turns to end. */
+const SETTLE_MS = 30_000;
 
 export interface BotIntake {
   host: Pick<ChannelHost<unknown>, 'state' | 'cursor' | 'clock' | 'log'>;
@@ -43,7 +46,8 @@ interface Offset {
 
 export function createStoring({ host, bot, bots, receive, presses, signal }: BotIntake) {
   const numbered = numberCopies();
-  const guard = createGuard(bot, host.state, host.clock, signal);
+  const inTurn = createMutex();
+  const attemptsMade = attemptsOf(bot, host.state);
 
   /** Resolves when the receiving bot and the names to recognise in messages are known. */
   async function logIn() {
@@ -75,7 +79,7 @@ export function createStoring({ host, bot, bots, receive, presses, signal }: Bot
     }
   }
 
-  /** Stores, with the count of attempts on disk; skips an update that has used them up. */
+  /** Stores, but skips an update that ended the process on each of five attempts (docs/decisions/0042). */
   async function storeGuarded(
     place: string,
     update: string,
@@ -83,18 +87,49 @@ export function createStoring({ host, bot, bots, receive, presses, signal }: Bot
     offset?: Offset,
   ): Promise<void> {
     await logIn();
-    await guard.run(place, {
-      store: () => store(updates, offset),
-      skip(attempts) {
+    await inTurn(async () => {
+      const attempts = await attemptsMade.at(place);
+      if (!mayTry(attempts)) {
         const fields = { ...bot.fields, update, attempts };
         host.log.error(fields, 'skipped an update; the process ended each time it was read');
-        return receiveBatch([], offset, update);
-      },
-      receiveNothing: () => receiveBatch([]),
+        await receiveBatch([], offset, update);
+        return attemptsMade.note(place, 0);
+      }
+      if (attempts >= SUSPECT) {
+        // It waits until no turn is running, which would end with it.
+        const { settled } = await receiveBatch([]);
+        await Promise.race([settled(), host.clock.sleep(SETTLE_MS, signal)]);
+        if (signal.aborted) throw new Error('the channel stops');
+      }
+      await attemptsMade.note(place, attempts + 1);
+      try {
+        await store(updates, offset);
+      } catch (error) {
+        // An error is an outcome.
+        await attemptsMade.note(place, attempts);
+        throw error;
+      }
     });
   }
 
-  return { logIn, store, storeGuarded, isSuspect: guard.isSuspect };
+  /** Whether the process may have ended there: then updates are read one at a time, to find the one. */
+  const isSuspect = async (place: string) => (await attemptsMade.at(place)) >= SUSPECT;
+
+  return { logIn, store, storeGuarded, isSuspect };
+}
+
+/** Attempts at a place (an offset or an update's id) that had no outcome yet, counted on disk. */
+function attemptsOf(bot: Bot, state: ChannelState) {
+  const key = () => `reading ${bot.id}`;
+  return {
+    async at(place: string): Promise<number> {
+      const noted = (await state.get([key()])).get(key()) ?? '';
+      const [, at, count] = /^(.*) (\d+)$/.exec(noted) ?? [];
+      return at === place ? Number(count) : 0;
+    },
+    note: (place: string, attempts: number) =>
+      state.set(new Map([[key(), attempts === 0 ? null : `${place} ${attempts}`]])),
+  };
 }
 
 /** Polls for updates until the signal aborts. Never rejects. */
