@@ -15,11 +15,11 @@ import { BEGINNING, END, isAfter, type Position } from '../../core/position.js';
 import { type HeardMessage, type Span, type ViewRecord, wordsBy } from '../../core/transcript.js';
 import { historyEntries } from '../context/history.js';
 import type { Knowledge } from '../context/knowledge.js';
-import type { ArchiveCopy, MeteredModel, Services, Subject } from '../services.js';
+import type { ArchiveCopy, MeteredModel, Services } from '../services.js';
 import { tokensOf, tokensPerEstimated } from '../turn/tokens.js';
 import { boundaries, cutPlace, summarise } from './content.js';
 import { flush, knowledgeOf } from './flush.js';
-import { flushTools, guarded, type MeteredServices, requestTokensFor } from './subject.js';
+import { flushTools, guarded, type OnWindow, requestTokensFor, type WindowWork } from './subject.js';
 
 /** Target size of the request after a compaction, as a share of the context window, including fixed parts. */
 const FULL_AFTERWARDS = 0.5;
@@ -48,20 +48,15 @@ export interface WaitingTurn {
 }
 
 /** Throws if an archive cannot be written; nothing is moved then. */
-export async function compact(
-  services: MeteredServices,
-  subject: Subject,
-  turn: WaitingTurn | null,
-  signal: AbortSignal,
-): Promise<CompactionEnd> {
-  const { store, clock, settings, log, meter } = services;
-  const { room, personaId } = subject;
+export async function compact(work: WindowWork, turn: WaitingTurn | null): Promise<CompactionEnd> {
+  const { store, clock, settings, log, signal } = work;
+  const { room, personaId } = work.subject;
   const about = { room, personaId, limit: MOST_ROWS, overheard: settings.overheardMessages };
   const all = await store.window({ ...about, except: [] });
   const isAsked = ({ turnId }: HeardMessage) => turn !== null && turnId === turn.id;
   const window = { ...all, messages: all.messages.filter((message) => !isAsked(message)) };
-  const known = await knowledgeOf(services, subject);
-  const leavesAt = placeToCut(services, subject, window, known, turn, all.messages.filter(isAsked));
+  const known = await knowledgeOf(work);
+  const leavesAt = placeToCut(work, window, known, turn, all.messages.filter(isAsked));
   if (!leavesAt) return 'nothing';
   // The flush covers every completed exchange, not only the leaving ones.
   const last = window.messages[boundaries(window.messages).at(-1) ?? -1]?.position ?? leavesAt;
@@ -73,28 +68,27 @@ export async function compact(
     clock.after(turn.patienceMs * FLUSH_SHARE, () => flushLate.abort(OVER)),
   ];
   try {
-    const flushed = await flush(services, subject, last, AbortSignal.any([signal, flushLate.signal]));
+    const flushed = await flush({ ...work, signal: AbortSignal.any([signal, flushLate.signal]) }, last);
     if (signal.aborted) return 'dropped';
     if (flushed.kind === 'failed') {
       log.warn({ room, persona: personaId, why: flushed.reason }, 'memory flush failed; it stays pending');
     }
     const view = await store.view(room, personaId);
     const isSeen = !isAfter(leavesAt, view.flushedTo);
-    const summary = await guarded(services, 'summary', subject, async () => {
+    const summary = await guarded(work, 'summary', async () => {
       if (signal.aborted || late.signal.aborted) return null;
       const leaving = await store.span({ ...about, after: view.windowAfter, upTo: leavesAt });
-      return summarise(services, subject, view, leaving, known, AbortSignal.any([signal, late.signal]));
+      return summarise({ ...work, signal: AbortSignal.any([signal, late.signal]) }, view, leaving, known);
     });
     if (signal.aborted) return 'dropped';
     // An archive is also needed without a summary, or if the flush did not see every message in full.
     const isCut = flushed.kind === 'flushed' && flushed.cut;
-    if (summary !== null && isSeen && !isCut)
-      return await move(services, view, leavesAt, summary, null, meter);
-    const { file, messages } = await archive(services, subject, view, leavesAt, isSeen);
+    if (summary !== null && isSeen && !isCut) return await move(work, view, leavesAt, summary, null);
+    const { file, messages } = await archive(work, view, leavesAt, isSeen);
     // Without a summary, this note at least tells the model that there was more.
     const note = `(${messages} messages before this are not summed up; they stand in the archive ${file}.)`;
     const noted = view.summary ? `${view.summary}\n\n${note}` : note;
-    return await move(services, view, leavesAt, summary ?? noted, file, meter);
+    return await move(work, view, leavesAt, summary ?? noted, file);
   } finally {
     for (const cancel of cancels ?? []) cancel();
   }
@@ -102,22 +96,20 @@ export async function compact(
 
 /** null if nothing has to leave, or nothing can. `asked`: the messages of the waiting turn. */
 function placeToCut(
-  services: Services,
-  subject: Subject,
+  work: WindowWork,
   { view, messages, steps, more }: Span & { view: ViewRecord },
   known: Knowledge,
   turn: WaitingTurn | null,
   asked: HeardMessage[],
 ): Position | null {
-  const { keepRecentMessages, compactAfterMessages } = services.settings;
+  const { keepRecentMessages, compactAfterMessages } = work.settings;
   const refused = turn?.refused ?? null;
   const tokensIn = (some: HeardMessage[]) => tokensOf(historyEntries(some, steps, known.perspective).flat());
   // A rejected request was too long for the model, whatever its configured window is.
-  const window = requestTokensFor(services, subject);
+  const window = requestTokensFor(work);
   const scale = Math.max(tokensPerEstimated(view.measured), refused === null ? 0 : window / refused);
   const most = window / scale;
-  const fixed =
-    estimateTokens(known.system) + estimateTokens(view.summary ?? '') + flushTools(services, subject).tokens;
+  const fixed = estimateTokens(known.system) + estimateTokens(view.summary ?? '') + flushTools(work).tokens;
   // A longer batch is shown shortened.
   const left = most - fixed - Math.min(tokensIn(asked), LONGEST_ASKED * (most - fixed));
   const addressed = messages.filter((message) => message.addressed).length;
@@ -132,12 +124,11 @@ function placeToCut(
 
 /** `file`: the archive of what leaves; it is removed again if somebody else has changed the view. */
 async function move(
-  { store, archives, metrics, log, clock }: Services,
+  { store, archives, metrics, log, clock, meter }: Services & { meter?: MeteredModel },
   view: ViewRecord,
   to: Position,
   summary: string | null,
   file: string | null,
-  meter: MeteredModel | null,
 ): Promise<CompactionEnd> {
   const usage = meter?.due() ?? null;
   const moved = await store.moveWindow({ view, to, archive: file, summary, usage, now: clock.now() });
@@ -158,17 +149,15 @@ async function move(
 }
 
 /** Moves a window past all its messages, archived but not flushed: for the deletion of a persona. */
-export async function putAway(services: Services, subject: Subject): Promise<void> {
-  const { room, personaId } = subject;
+export async function putAway(services: OnWindow): Promise<void> {
+  const { room, personaId } = services.subject;
   const window = await services.store.window({ room, personaId, except: [], limit: 1, overheard: 0 });
   const last = window.messages.at(-1)?.position;
   if (!last) return;
   const { view } = window;
   const isSeen = !isAfter(last, view.flushedTo);
-  const file = isSeen
-    ? null
-    : (await archive(services, subject, view, last, false, 'the persona was deleted')).file;
-  await move(services, view, last, null, file, null);
+  const file = isSeen ? null : (await archive(services, view, last, false, 'the persona was deleted')).file;
+  await move(services, view, last, null, file);
 }
 
 interface CopiedSpan {
@@ -179,29 +168,25 @@ interface CopiedSpan {
 const PAGE = 500;
 
 async function archive(
-  services: Services,
-  subject: Subject,
+  services: OnWindow,
   { windowAfter: after }: ViewRecord,
   to: Position,
   isSeen: boolean,
   reason = isSeen ? 'it left the window without a summary' : 'it left the window before a memory flush',
 ): Promise<{ file: string; messages: number }> {
   const { store, archives, metrics } = services;
-  const { room, personaId, chat } = subject;
-  const head = headOf(services, subject, reason, isSeen);
+  const { room, personaId, chat } = services.subject;
+  const head = headOf(services, reason, isSeen);
   const file = await archives.newName(head);
   // Recorded before the file is written, so that a file left incomplete by a crash is found and removed.
   await store.beginArchive({ chatId: chat.id, file, room, personaId, after, to });
-  const messages = await copySpan(services, subject, { after, upTo: to }, file, head);
+  const messages = await copySpan(services, { after, upTo: to }, file, head);
   metrics.count('archives_total', { flushed: String(isSeen) });
   return { file, messages };
 }
 
-async function* pagesOf(
-  { store }: Services,
-  { room, personaId }: Subject,
-  { after, upTo }: CopiedSpan,
-): AsyncGenerator<HeardMessage[]> {
+async function* pagesOf({ store, subject }: OnWindow, { after, upTo }: CopiedSpan) {
+  const { room, personaId } = subject;
   let from: Position | undefined = after;
   while (from) {
     const page = await store.span({ room, personaId, after: from, upTo, limit: PAGE, overheard: 0 });
@@ -212,20 +197,19 @@ async function* pagesOf(
 
 /** Copies a span verbatim into an archive file, without overheard messages. Returns the number of messages. */
 export async function copySpan(
-  services: Services,
-  subject: Subject,
+  services: OnWindow,
   span: CopiedSpan,
   file: string,
   head: ArchiveHead,
 ): Promise<number> {
   const { store, archives, log } = services;
-  const { room, chat, personas } = subject;
+  const { room, chat, personas } = services.subject;
   const path = memoryPath(chat.id, `archive/${file}`);
   let written = 0;
   let isOutside = false;
 
   async function* pages() {
-    for await (const messages of pagesOf(services, subject, span)) {
+    for await (const messages of pagesOf(services, span)) {
       written += messages.length;
       if (!isOutside && messages.some(({ tainted }) => tainted)) {
         isOutside = true;
@@ -258,16 +242,13 @@ const MOST_COPIES_AN_HOUR = 20;
 const HOUR_MS = 3_600_000;
 
 /** For `/archive`. An unchanged conversation is not copied twice, and copies per hour are limited. */
-export async function copyOnce(
-  services: Services,
-  subject: Subject,
-): Promise<ArchiveCopy | 'too many' | null> {
+export async function copyOnce(services: OnWindow): Promise<ArchiveCopy | 'too many' | null> {
   const { store, archives, clock } = services;
-  const { room, personaId, chat } = subject;
+  const { room, personaId, chat } = services.subject;
   const whole = { after: BEGINNING, upTo: END };
   const hash = createHash('sha256');
   let isEmpty = true;
-  for await (const messages of pagesOf(services, subject, whole)) {
+  for await (const messages of pagesOf(services, whole)) {
     isEmpty &&= messages.length === 0;
     for (const { id, author, text } of messages) hash.update(JSON.stringify([id, author, text]));
   }
@@ -281,20 +262,16 @@ export async function copyOnce(
   const now = clock.now();
   const at = known?.at.filter((each) => each > now - HOUR_MS && each <= now) ?? [];
   if (at.length >= MOST_COPIES_AN_HOUR) return 'too many';
-  const head = headOf(services, subject, 'somebody asked for a copy', true);
+  const head = headOf(services, 'somebody asked for a copy', true);
   const file = await archives.newName(head);
-  const messages = await copySpan(services, subject, whole, file, head);
+  const messages = await copySpan(services, whole, file, head);
   const copies: Copies = { print, file, messages, at: [...at, now] };
   await store.setSetting(key, JSON.stringify(copies));
   return { file, messages, isOld: false };
 }
 
-function headOf(
-  { clock }: Services,
-  { chat, room, personaId, personas }: Subject,
-  reason: string,
-  flushed: boolean,
-): ArchiveHead {
+function headOf({ clock, subject }: OnWindow, reason: string, flushed: boolean): ArchiveHead {
+  const { chat, room, personaId, personas } = subject;
   const { threadId } = roomParts(room);
   const name = personaName(personas, personaId);
   return { chatId: chat.id, threadId, personaId, personaName: name, reason, flushed, at: clock.now() };

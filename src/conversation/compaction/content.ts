@@ -13,11 +13,11 @@ import type { HeardMessage, Span, Step, ViewRecord } from '../../core/transcript
 import { asShown, historyEntries, type Perspective, type Shortening, userLine } from '../context/history.js';
 import type { Knowledge } from '../context/knowledge.js';
 import { presentIn } from '../participants.js';
-import type { Services, Subject } from '../services.js';
+import type { Services } from '../services.js';
 import { calledIn } from '../turn/steps.js';
 import { tokensOf, tokensPerEstimated } from '../turn/tokens.js';
 import { askedOnce } from '../turn/turn.js';
-import { isTooMuch, MOST_HALVINGS, READ_IN_PART, requestTokensFor } from './subject.js';
+import { isTooMuch, MOST_HALVINGS, READ_IN_PART, requestTokensFor, type WindowWork } from './subject.js';
 
 export interface Chunk {
   messages: ModelMessage[];
@@ -33,16 +33,15 @@ export interface Chunk {
 const MOST_ROWS = 500;
 
 export async function nextChunk(
-  services: Services,
+  { store, settings: { overheardMessages: overheard } }: Services,
   view: ViewRecord,
   to: Position,
   tokens: number,
   perspective: Perspective,
 ): Promise<Chunk | null> {
   const { room, personaId } = view;
-  const { overheardMessages: overheard } = services.settings;
   const span = (after: Position) =>
-    services.store.span({ room, personaId, after, upTo: to, limit: MOST_ROWS, overheard });
+    store.span({ room, personaId, after, upTo: to, limit: MOST_ROWS, overheard });
   const isFresh = ({ addressed, position }: HeardMessage) => addressed && isAfter(position, view.flushedTo);
 
   if (isAfter(view.flushedTo, view.windowAfter)) {
@@ -155,11 +154,8 @@ export function cutPlace(
  * The daily log is in the prompt of every persona of the chat, so it must not reveal messages heard by only some of
  * them. A persona that was never here (e.g. `default` in a chat of others) does not count.
  */
-export async function wasHeardByAll(
-  { store }: Services,
-  { chat, room, personaId, personas }: Subject,
-  { shown }: Chunk,
-): Promise<boolean> {
+export async function wasHeardByAll({ store, subject }: WindowWork, { shown }: Chunk): Promise<boolean> {
+  const { chat, room, personaId, personas } = subject;
   const present = presentIn(chat, personas);
   const others: PersonaId[] = [];
   for (const { id } of personas.filter((persona) => persona.id !== personaId)) {
@@ -213,12 +209,10 @@ Short lines, each with the day where it matters; names as they were written; in 
 
 /** null if the model returned none. */
 export async function summarise(
-  services: Services,
-  subject: Subject,
+  work: WindowWork,
   view: ViewRecord,
   span: Span,
   { persona, perspective }: Knowledge,
-  signal: AbortSignal,
 ): Promise<string | null> {
   const scale = Math.min(3, Math.max(1, tokensPerEstimated(view.measured)));
   let most = Number.POSITIVE_INFINITY;
@@ -226,16 +220,16 @@ export async function summarise(
   let lines = linesOf(span, perspective);
   let halvings = 0;
   while (lines.length > 0) {
-    const room = Math.min(most, Math.max(500, requestTokensFor(services, subject) / scale - 3_000));
+    const room = Math.min(most, Math.max(500, requestTokensFor(work) / scale - 3_000));
     const part = portion(lines, room);
-    const made = await askForSummary(services, persona, text, part.text, signal);
+    const made = await askForSummary(work, persona, text, part.text);
     if (typeof made === 'string') {
       text = cutWithMarker(made, MOST_CHARS, 'summary-max-chars');
       lines = lines.slice(part.lines);
       continue;
     }
-    if (!made.tooMuch || signal.aborted || halvings === MOST_HALVINGS) {
-      services.log.warn({ room: view.room, why: made.reason }, 'summary failed; archiving instead');
+    if (!made.tooMuch || work.signal.aborted || halvings === MOST_HALVINGS) {
+      work.log.warn({ room: view.room, why: made.reason }, 'summary failed; archiving instead');
       return null;
     }
     halvings++;
@@ -246,11 +240,10 @@ export async function summarise(
 
 /** One request: the previous summary, and the next part of the messages. `tooMuch`: a retry with less text may work. */
 async function askForSummary(
-  services: Services,
+  work: WindowWork,
   persona: Persona,
   before: string,
   part: string,
-  signal: AbortSignal,
 ): Promise<string | { reason: string; tooMuch: boolean }> {
   const content = `${block('summary_so_far', before || '(none)')}\n\n${elementAround('conversation', {}, `\n${part}\n`)}\n\nConversation summary: write the new one.`;
   const request = {
@@ -261,7 +254,7 @@ async function askForSummary(
     tools: [],
     ...(persona.model !== null && { model: persona.model }),
   };
-  const event = await askedOnce(services, request, signal);
+  const event = await askedOnce(work, request, work.signal);
   if (event.kind === 'failed') return { reason: describe(event.fault), tooMuch: isTooMuch(event.fault) };
   const text = event.text.trim();
   if (event.cut) return { reason: READ_IN_PART, tooMuch: true };

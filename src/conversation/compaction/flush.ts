@@ -12,7 +12,7 @@ import type { Step, ViewRecord } from '../../core/transcript.js';
 import { summaryMessage } from '../context/context.js';
 import { joinNeighbours } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';
-import type { Services, Subject } from '../services.js';
+import type { Subject } from '../services.js';
 import { roomForSteps, tokensOf, tokensPerEstimated } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
 import { type Chunk, flushMessage, nextChunk, wasHeardByAll } from './content.js';
@@ -21,7 +21,6 @@ import {
   flushTools,
   guarded,
   isTooMuch,
-  type MeteredServices,
   MOST_HALVINGS,
   memoryTurn,
   metered,
@@ -32,6 +31,7 @@ import {
   toolsOf,
   type ViewId,
   viewKey,
+  type WindowWork,
 } from './subject.js';
 
 type FlushEnd =
@@ -45,13 +45,8 @@ type FlushEnd =
 const TRIES = 3;
 const MOST_ROUNDS = 10;
 
-export async function flush(
-  services: MeteredServices,
-  subject: Subject,
-  to: Position,
-  signal: AbortSignal,
-): Promise<FlushEnd> {
-  const end = await guarded(services, 'flush', subject, () => flushTo(services, subject, to, signal));
+export async function flush(work: WindowWork, to: Position): Promise<FlushEnd> {
+  const end = await guarded(work, 'flush', () => flushTo(work, to));
   return end ?? { kind: 'failed', reason: 'it ended the process too often' };
 }
 
@@ -63,14 +58,9 @@ interface FlushProgress {
 }
 
 /** Flushes chunk by chunk; a chunk that is too much for the model is halved. */
-async function flushTo(
-  services: MeteredServices,
-  subject: Subject,
-  to: Position,
-  signal: AbortSignal,
-): Promise<FlushEnd> {
-  const { store, clock, metrics, meter } = services;
-  const { room, personaId } = subject;
+async function flushTo(work: WindowWork, to: Position): Promise<FlushEnd> {
+  const { store, clock, metrics, meter, signal } = work;
+  const { room, personaId } = work.subject;
   let cut = false;
   let most = Number.POSITIVE_INFINITY;
   let halvings = 0;
@@ -80,13 +70,13 @@ async function flushTo(
   for (;;) {
     const view = await store.view(room, personaId);
     if (!isAfter(to, view.flushedTo)) return { kind: 'flushed', cut };
-    const known = await knowledgeOf(services, subject);
-    const tokens = Math.min(most, roomFor(services, subject, view, known));
-    const chunk = await nextChunk(services, view, to, tokens, known.perspective);
+    const known = await knowledgeOf(work);
+    const tokens = Math.min(most, roomFor(work, view, known));
+    const chunk = await nextChunk(work, view, to, tokens, known.perspective);
     if (!chunk) return { kind: 'unspoken' };
     spoken ||= chunk.fresh.some(({ author }) => author.kind === 'persona' && author.id === personaId);
     if (!spoken && !isAfter(to, chunk.to)) return { kind: 'unspoken' };
-    const failure = await ask(services, subject, view, known, chunk, progress, signal);
+    const failure = await ask(work, view, known, chunk, progress);
     if (failure === null || failure.tooMuch || failure.isOver) progress = { steps: [], unsaved: new Set() };
     if (failure === null) {
       const kept = await store.commitFlush({ view, to: chunk.to, usage: meter.due(), now: clock.now() });
@@ -106,25 +96,23 @@ async function flushTo(
   }
 }
 
-export async function knowledgeOf(services: CompactionServices, subject: Subject): Promise<Knowledge> {
+export async function knowledgeOf(work: WindowWork): Promise<Knowledge> {
+  const { store, lastRequests, clock, subject } = work;
   // A prefix of an older revision could contain words that were forgotten since.
-  const view = await services.store.view(subject.room, subject.personaId);
-  const { prefix } = services.lastRequests.of(view);
-  const tools = toolsOf(services, subject, 'answer');
-  return gatherKnowledge(services, subject, tools, prefix, services.clock.now(), false);
+  const { prefix } = lastRequests.of(await store.view(subject.room, subject.personaId));
+  return gatherKnowledge(work, subject, toolsOf(work, subject, 'answer'), prefix, clock.now(), false);
 }
 
 /** Estimated tokens left for the conversation in the model's window. */
 function roomFor(
-  services: Services,
-  subject: Subject,
+  work: WindowWork,
   { measured, summary }: ViewRecord,
   { system, memoryNow }: Knowledge,
 ): number {
   const scale = Math.min(3, Math.max(1, tokensPerEstimated(measured)));
-  const { tokens } = flushTools(services, subject);
+  const { tokens } = flushTools(work);
   const fixed = estimateTokens(system + memoryNow) + estimateTokens(summary ?? '') + tokens + 500;
-  return Math.max(500, requestTokensFor(services, subject) / scale - fixed);
+  return Math.max(500, requestTokensFor(work) / scale - fixed);
 }
 
 /**
@@ -132,29 +120,27 @@ function roomFor(
  * finished, so the next try starts anew.
  */
 async function ask(
-  services: Services,
-  subject: Subject,
+  work: WindowWork,
   view: ViewRecord,
   known: Knowledge,
   chunk: Chunk,
   { steps, unsaved }: FlushProgress,
-  signal: AbortSignal,
 ): Promise<{ reason: string; tooMuch?: boolean; isOver?: boolean } | null> {
-  const { room, personaId } = subject;
-  const set = flushTools(services, subject);
+  const { room, personaId } = work.subject;
+  const set = flushTools(work);
   const summary = view.summary === null ? [] : [summaryMessage(view.summary, view.tainted)];
-  const isPrivate = !(await wasHeardByAll(services, subject, chunk));
+  const isPrivate = !(await wasHeardByAll(work, chunk));
   const copy = joinNeighbours([{ role: 'system', content: known.system }, ...summary, ...chunk.messages]);
   const messages = [...copy, flushMessage(chunk, known, isPrivate)];
-  const tokens = roomForSteps(requestTokensFor(services, subject), tokensOf(messages) + set.tokens);
+  const tokens = roomForSteps(requestTokensFor(work), tokensOf(messages) + set.tokens);
   const isTainted =
     known.origin === 'outside' || view.tainted || chunk.shown.some((message) => message.tainted);
-  const outcome = await runTurn(services, {
-    ...memoryTurn(services, subject, isTainted, chunk.shown, signal),
-    turnId: `flush-${services.newId()}`,
+  const outcome = await runTurn(work, {
+    ...memoryTurn(work, isTainted, chunk.shown),
+    turnId: `flush-${work.newId()}`,
     tools: { ...set, tools: set.tools.map((tool) => watched(isPrivate ? keptPrivate(tool) : tool, unsaved)) },
     maxToolRounds: MOST_ROUNDS,
-    bounds: { ...services.settings.callLimits, tokens },
+    bounds: { ...work.settings.callLimits, tokens },
     persona: known.persona,
     messages,
     seen: known.seen,
@@ -330,7 +316,7 @@ export class PendingFlushes {
       this.views.delete(viewKey(subject));
       return true;
     }
-    const end = await metered(this.services, subject, (paid) => flush(paid, subject, last, signal));
+    const end = await metered(this.services, subject, signal, (work) => flush(work, last));
     await this.settle(subject);
     // There is nothing to save; the next flush will start here.
     if (end.kind === 'unspoken') this.views.delete(viewKey(subject));

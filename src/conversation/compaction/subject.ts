@@ -8,7 +8,7 @@ import type { ToolSet } from '../../core/tool.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
 import { askerOf } from '../asker.js';
 import type { LastRequests } from '../context/knowledge.js';
-import type { BaseServices, MeteredModel, Payer, Services, Subject } from '../services.js';
+import type { MeteredModel, Payer, Services, Subject } from '../services.js';
 import type { StepExtras } from '../turn/steps.js';
 import { requestTokens } from '../turn/tokens.js';
 
@@ -19,9 +19,15 @@ export interface CompactionServices extends Services {
   lastRequests: LastRequests;
 }
 
-/** `model` is the meter's. */
-export interface MeteredServices extends CompactionServices {
+export interface OnWindow extends Services {
+  subject: Subject;
+}
+
+/** Work on a window that asks a model: `model` is the meter's. */
+export interface WindowWork extends CompactionServices {
+  subject: Subject;
   meter: MeteredModel;
+  signal: AbortSignal;
 }
 
 /** No person asked for work on a window, so only the persona is charged. */
@@ -29,14 +35,15 @@ export function payerOf({ room, personaId }: ViewId): Payer {
   return { room, personaId, personId: null };
 }
 
-/** Runs work that asks a model; its usage is stored at the latest when it ends. */
-export async function metered<Given extends Services, T>(
-  services: Given,
-  view: ViewId,
-  work: (services: Given & { meter: MeteredModel }) => Promise<T>,
+/** The usage of the work is stored at the latest when it ends. */
+export async function metered<T>(
+  services: CompactionServices,
+  subject: Subject,
+  signal: AbortSignal,
+  work: (work: WindowWork) => Promise<T>,
 ): Promise<T> {
-  const meter = services.dailyLimits.meter(payerOf(view));
-  return work({ ...services, model: meter.model, meter }).finally(meter.settle);
+  const meter = services.dailyLimits.meter(payerOf(subject));
+  return work({ ...services, model: meter.model, meter, subject, signal }).finally(meter.settle);
 }
 
 export function viewKey({ room, personaId }: ViewId): string {
@@ -53,13 +60,15 @@ export async function subjectOf(
 }
 
 /** The tokens available for a request, with the model's window as known now. */
-export function requestTokensFor(services: BaseServices, { personas, personaId }: Subject): number {
-  return requestTokens(services, personas.find(({ id }) => id === personaId)?.model ?? null);
+export function requestTokensFor(work: WindowWork): number {
+  const { personas, personaId } = work.subject;
+  return requestTokens(work, personas.find(({ id }) => id === personaId)?.model ?? null);
 }
 
 /** Only the memory tools run in a flush, but all are described, so that the server's prompt cache stays valid. */
-export function flushTools(services: Services, subject: Subject): ToolSet {
-  return { ...toolsOf(services, subject, 'answer'), tools: toolsOf(services, subject, 'flush').tools };
+export function flushTools(work: WindowWork): ToolSet {
+  const { tools } = toolsOf(work, work.subject, 'flush');
+  return { ...toolsOf(work, work.subject, 'answer'), tools };
 }
 
 export function toolsOf(
@@ -81,9 +90,8 @@ const REST_MS = 86_400_000;
  * too many attempts crashed the process; the work rests for a day, or until a reset.
  */
 export async function guarded<Value>(
-  { store, clock, log }: Services,
+  { store, clock, log, subject: { room, personaId } }: WindowWork,
   what: 'flush' | 'summary' | 'night',
-  { room, personaId }: ViewId,
   work: () => Promise<Value>,
 ): Promise<Value | null> {
   const key = `begun ${what} ${viewKey({ room, personaId })}`;
@@ -113,15 +121,10 @@ export function isTooMuch({ code }: Fault): boolean {
  * The common part of requests that only write memory: nobody can be asked, and nothing beyond the chat is reached, so only memory
  * writes keep the taint. Steps are journalled but not stored: after a crash the work starts anew.
  */
-export function memoryTurn(
-  services: Services,
-  { chat, room, personaId }: Subject,
-  isTainted: boolean,
-  words: readonly StoredMessage[],
-  signal: AbortSignal,
-) {
-  const { store, owner } = services;
-  const asker = askerOf(services, chat, async () => words);
+export function memoryTurn(work: WindowWork, isTainted: boolean, words: readonly StoredMessage[]) {
+  const { store, owner, signal } = work;
+  const { chat, room, personaId } = work.subject;
+  const asker = askerOf(work, chat, async () => words);
   return {
     room,
     authorisation: {

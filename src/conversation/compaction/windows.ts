@@ -74,7 +74,7 @@ export class WindowQueue implements Windows {
     const task = async (signal: AbortSignal): Promise<CompactionEnd> => {
       // At a daily limit only awaited work is done, and without a model: the messages are archived.
       if (turn === null && (await services.dailyLimits.reached(payerOf(subject)))) return 'dropped';
-      const end = await metered(services, subject, (paid) => compact(paid, subject, turn, signal));
+      const end = await metered(services, subject, signal, (work) => compact(work, turn));
       if (end === 'moved' && measured) this.countedBefore.set(viewKey(subject), measured.counted);
       await this.pending.settle(subject);
       return end;
@@ -153,14 +153,14 @@ export class WindowQueue implements Windows {
       const subject = await subjectOf(this.services, { room, personaId });
       if (!subject) return;
       await this.halt(room, personaId);
-      await putAway(this.services, subject);
+      await putAway({ ...this.services, subject });
       this.pending.add(subject);
     }
   }
 
   async copy(room: RoomId, personaId: PersonaId): Promise<ArchiveCopy | 'too many' | null> {
     const subject = await subjectOf(this.services, { room, personaId });
-    return subject && copyOnce(this.services, subject);
+    return subject && copyOnce({ ...this.services, subject });
   }
 
   /** Takes up pending flushes, and work that an earlier run left unfinished. */

@@ -18,9 +18,19 @@ import { localMidnight } from '../../core/moments.js';
 import { fenced, nameInPrompt } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
 import { broughtBy, wordFinder } from '../commands/memory-lines.js';
-import { guarded, memoryTurn, metered, payerOf, subjectOf, toolsOf } from '../compaction/subject.js';
+import {
+  type CompactionServices,
+  guarded,
+  memoryTurn,
+  metered,
+  payerOf,
+  requestTokensFor,
+  subjectOf,
+  toolsOf,
+  type WindowWork,
+} from '../compaction/subject.js';
 import type { Services, Subject } from '../services.js';
-import { requestTokens, roomForSteps, tokensOf } from '../turn/tokens.js';
+import { roomForSteps, tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
 
 type Tiers = Record<Tier, string>;
@@ -58,7 +68,7 @@ const LONGEST_BACK_MS = 7 * DAY_MS;
 const MOST_FAILURES = 3;
 
 /** Resolves when the night's work is done, or soon after the signal aborts. */
-export async function consolidateNight(services: Services, signal: AbortSignal): Promise<void> {
+export async function consolidateNight(services: CompactionServices, signal: AbortSignal): Promise<void> {
   if (services.settings.consolidation === null) return;
   const begun = services.clock.now();
   const state = await load(services, begun);
@@ -96,7 +106,7 @@ async function duePersonas({ store }: Services, state: NightlyState, begun: numb
 }
 
 async function consolidateOne(
-  services: Services,
+  services: CompactionServices,
   state: NightlyState,
   { room, personaId }: Spoke,
   signal: AbortSignal,
@@ -122,7 +132,7 @@ async function consolidateOne(
 }
 
 async function consolidate(
-  services: Services,
+  services: CompactionServices,
   state: NightlyState,
   subject: Subject,
   changeId: string,
@@ -141,10 +151,10 @@ async function consolidate(
     log.info(about, 'daily limit reached; memory consolidation postponed');
     return { kind: 'later' };
   }
-  const end = await guarded(services, 'night', subject, () =>
-    metered(services, subject, async (paid) => {
-      const outcome = await rewrite(paid, subject, night, changeId, memoryChars, signal);
-      const used = paid.meter.due();
+  const end = await metered(services, subject, signal, (work) =>
+    guarded(work, 'night', async () => {
+      const outcome = await rewrite(work, night, changeId, memoryChars);
+      const used = work.meter.due();
       state.tokens += used === null ? 0 : used.inputTokens + used.outputTokens;
       // Saved at once, so that after a restart only the rest of the night's budget is left.
       await save(services, state);
@@ -199,23 +209,22 @@ async function prepare(services: Services, subject: Subject, memoryChars: number
 }
 
 async function rewrite(
-  services: Services,
-  subject: Subject,
+  work: WindowWork,
   { before, draft, tools, messages, tokens, mayChangeTier1, isTainted }: Night,
   changeId: string,
   memoryChars: number,
-  signal: AbortSignal,
 ): Promise<Outcome> {
-  const { chat, personaId, personas } = subject;
+  const { settings, audit, memory, signal } = work;
+  const { chat, personaId, personas } = work.subject;
   const night = { kind: 'night', personaId, turnId: changeId } as const;
   const cause = isTainted ? { ...night, tainted: true as const } : night;
   const { model = null, temperature = null } = personas.find(({ id }) => id === personaId) ?? {};
-  const outcome = await runTurn(services, {
-    ...memoryTurn(services, subject, isTainted, [], signal),
-    turnId: `night-${services.newId()}`,
+  const outcome = await runTurn(work, {
+    ...memoryTurn(work, isTainted, []),
+    turnId: `night-${work.newId()}`,
     tools,
     maxToolRounds: MOST_ROUNDS,
-    bounds: { ...services.settings.callLimits, tokens: roomForSteps(requestTokens(services, model), tokens) },
+    bounds: { ...settings.callLimits, tokens: roomForSteps(requestTokensFor(work), tokens) },
     persona: { model, temperature },
     messages,
     seen: new Map(TIERS.map((tier) => [seenKey(chat.id, personaId, tier), { text: before[tier] }])),
@@ -232,8 +241,8 @@ async function rewrite(
   // All three are compared, because a line may have moved between tiers.
   const tiers = TIERS.map((tier) => ({ tier, content: draft[tier], seen: { text: before[tier] } }));
   const who = `${chat.id}/${personaId}`;
-  await services.audit.note({ kind: 'tool', who, where: chat.id, what: 'memory put in order', word: null });
-  const written = await services.memory.writeTiers({ chatId: chat.id, personaId }, tiers, { cause, signal });
+  await audit.note({ kind: 'tool', who, where: chat.id, what: 'memory put in order', word: null });
+  const written = await memory.writeTiers({ chatId: chat.id, personaId }, tiers, { cause, signal });
   if (written === 'written') return { kind: 'written' };
   const why = written === 'changed' ? 'it was changed meanwhile' : 'it holds the marker of a cut text';
   return { kind: 'refused', reason: why };

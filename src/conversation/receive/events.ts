@@ -120,7 +120,7 @@ async function splitReceipt(
     const by = { personaId, personaName: personaName(personas, personaId) };
     const head = { chatId: ownId, threadId: null, ...by, reason, flushed: true, at: clock.now() };
     const name = await archives.newName(head);
-    await copySpan(services, { chat, room, personaId, personas }, span, name, head);
+    await copySpan({ ...services, subject: { chat, room, personaId, personas } }, span, name, head);
   }
   await forgetCopies(services, chatId, null);
   log.info({ room, chat: ownId }, 'a thread became a chat of its own; its messages left the old chat');
