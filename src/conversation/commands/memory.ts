@@ -1,5 +1,6 @@
 /** `/memory`: shows and changes a persona's memory. Its larger verbs have files of their own. */
-import { changedLines, type MemoryOwner, netChanges, type Tier, type Version } from '../../core/memory.js';
+import type { OutgoingFile } from '../../core/channel.js';
+import { changedLines, type MemoryOwner, netChanges, TIERS, type Version } from '../../core/memory.js';
 import type { CommandEffect } from '../../core/store.js';
 import { code, counted, oneLine, withFencesClosed, withoutBullet } from '../quoting.js';
 import {
@@ -53,7 +54,6 @@ export const memory: ChatCommand = {
 
 /** How far back a consolidation is searched. */
 const MOST_VERSIONS = 1_000;
-const TIERS: readonly Tier[] = [1, 2, 3];
 
 /** The tiers and the recent daily log, cut as in the prompt. */
 async function show(call: CommandCall): Promise<CommandAnswer> {
@@ -212,20 +212,18 @@ async function exportFiles(call: CommandCall): Promise<CommandAnswer> {
   const reset = (await archives.list(owner.chatId, owner.personaId)).filter(({ reset }) => reset);
   // An archive that was reset counts as forgotten, even if the operator keeps the file.
   const forgotten = new Set(reset.map(({ file }) => `archive/${file}`));
-  const left = (await memory.files(owner)).filter(({ file }) => !forgotten.has(file));
-  const files: typeof left = [];
-  while (files.length < MOST_FILES) {
-    const next = left.shift();
-    if (next === undefined) break;
-    if (!(await isEmpty(call, owner, next.file))) files.push(next);
+  const files: OutgoingFile[] = [];
+  let left = 0;
+  for (const { file, path } of await memory.files(owner)) {
+    if (forgotten.has(file)) continue;
+    if (files.length === MOST_FILES) left++;
+    else if (!(await isEmpty(call, owner, file))) files.push({ path, name: file.replaceAll('/', '-') });
   }
   if (files.length === 0) return { text: 'There are no files to send yet: I remember nothing here.' };
-  const stay = left.length === 1 ? 'stays' : 'stay';
-  const rest = ` ${counted(left.length, 'older file')} ${stay} in the folder \`groups/${owner.chatId}/\`.`;
-  return {
-    text: `Here ${files.length === 1 ? 'is' : 'are'} ${counted(files.length, 'file')}.${left.length === 0 ? '' : rest}`,
-    files: files.map(({ file, path }) => ({ path, name: file.replaceAll('/', '-') })),
-  };
+  const here = `Here ${files.length === 1 ? 'is' : 'are'} ${counted(files.length, 'file')}.`;
+  const stay = left === 1 ? 'stays' : 'stay';
+  const rest = `${counted(left, 'older file')} ${stay} in the folder \`groups/${owner.chatId}/\`.`;
+  return { text: left === 0 ? here : `${here} ${rest}`, files };
 }
 
 /** True also for a MEMORY.md with nothing under its headings. Archives are never empty. */

@@ -83,40 +83,28 @@ export const pairing: ChatCommand = {
   ownersOnly: true,
   changes: () => true,
   audited: null,
-  async run(call) {
-    const { store, clock, audit, command } = call;
-    const { verb, rest: code } = verbAndRest(command.argument);
-    const waits = (await store.waiting(clock.now())).find((each) => each.code === code);
+  async run({ store, clock, audit, command: { argument, sender, chat } }) {
+    const { verb, rest: code } = verbAndRest(argument);
+    const now = clock.now();
+    const waits = (await store.waiting(now)).find((each) => each.code === code);
     if (!waits) return REQUEST_OVER;
-    const isLetIn = verb === 'approve';
-    const { sender, chat } = command;
-    const what = `${waits.id} is ${isLetIn ? 'let in' : 'refused'}`;
+    const name = quoted(oneLine(waits.name, NAME_CHARS));
+    const what = `${waits.id} is ${verb === 'approve' ? 'let in' : 'refused'}`;
     // The entry is written before the decision takes effect.
     await audit.record({ kind: 'approval', who: sender.id, where: chat.id, what, word: sender.id });
-    return isLetIn ? letIn(call, code, waits.name) : refuse(call, code);
+    if (verb !== 'approve') {
+      const refused = await store.refuse({ code, now, quietUntil: now + QUIET_DAYS * DAY_MS });
+      const text = `${name} is refused. I will not ask about them again for ${QUIET_DAYS} days.`;
+      return refused === null ? REQUEST_OVER : { text };
+    }
+    // Chats never make anybody an owner; only the command line and the configuration do.
+    const told = { member: { text: WELCOME.member, marks: [] }, owner: { text: WELCOME.owner, marks: [] } };
+    const approved = await store.approve({ codeOrId: code, looksLike: null, asOwner: false, now, told });
+    if (!approved) return REQUEST_OVER;
+    const { id, toldIn } = approved;
+    const text = `${name} may write to me now. \`coterie pair remove ${id}\` undoes this.`;
+    return { text, wakes: toldIn === null ? [] : [toldIn] };
   },
 };
 
 const REQUEST_OVER = { text: 'That request was already decided, or its code has expired.' };
-
-async function letIn({ store, clock }: CommandCall, code: string, name: string): Promise<CommandAnswer> {
-  // Chats never make anybody an owner; only the command line and the configuration do.
-  const told = { member: { text: WELCOME.member, marks: [] }, owner: { text: WELCOME.owner, marks: [] } };
-  const asked = { codeOrId: code, looksLike: null, asOwner: false, now: clock.now() };
-  const approved = await store.approve({ ...asked, told });
-  if (!approved) return REQUEST_OVER;
-  const { id, toldIn } = approved;
-  return {
-    text: `${quoted(oneLine(name, NAME_CHARS))} may write to me now. \`coterie pair remove ${id}\` undoes this.`,
-    wakes: toldIn === null ? [] : [toldIn],
-  };
-}
-
-async function refuse({ store, clock }: CommandCall, code: string): Promise<CommandAnswer> {
-  const now = clock.now();
-  const name = await store.refuse({ code, now, quietUntil: now + QUIET_DAYS * DAY_MS });
-  if (name === null) return REQUEST_OVER;
-  return {
-    text: `${quoted(oneLine(name, NAME_CHARS))} is refused. I will not ask about them again for ${QUIET_DAYS} days.`,
-  };
-}

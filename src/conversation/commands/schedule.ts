@@ -25,7 +25,7 @@ export const schedule: ChatCommand = withVerbs(
   {
     name: 'schedule',
     aliases: [],
-    description: 'List what is scheduled here; pause, resume or cancel it',
+    description: 'List the scheduled tasks; pause, resume or cancel them',
     ofChat: true,
     audited: (argument) => {
       const { verb, rest } = verbAndRest(argument);
@@ -33,7 +33,7 @@ export const schedule: ChatCommand = withVerbs(
     },
   },
   [
-    reading('list', 'List what is scheduled here', async (call) => ({ text: await listIn(call) })),
+    reading('list', 'List the scheduled tasks', async (call) => ({ text: await listIn(call) })),
     change('pause', 'Pause a task until it is resumed', 'is paused'),
     change('resume', 'Let a paused task run again', 'is active again'),
     change('cancel', 'Cancel a task', 'is cancelled'),

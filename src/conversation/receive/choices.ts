@@ -10,13 +10,12 @@ import { codeOf } from '../deliver/offers.js';
 import { type Actor, rightsOf } from '../rights.js';
 import type { Services } from '../services.js';
 import { refusalOf } from './commands.js';
+import type { BatchReading } from './reading.js';
 
 /** A button was pressed. null if it is not theirs: people who may not talk here were offered nothing. */
 export async function choiceReceipt(
-  services: Services,
-  channel: string,
+  { services, batch: { channel }, now }: BatchReading,
   press: InboundChoice,
-  now: number,
 ): Promise<ReceiptOf<'choice'> | null> {
   const { entry, chatId, senderId } = await checkAccess(services, channel, press);
   if (entry !== 'enter') return null;
@@ -32,12 +31,9 @@ export async function choiceReceipt(
 
 /** The choice that a message makes, or the offers that it ends by being something else. null if nothing was offered. */
 export async function chosenInWords(
-  services: Services,
-  channel: string,
+  { services, batch: { channel }, now, ended }: BatchReading,
   message: InboundMessage,
   { chat, threadId, platformMessageId, dedupeKey, sender: by }: ReceiptOrigin,
-  now: number,
-  ended: Set<number | string>,
 ): Promise<ReceiptOf<'choice'> | { endsOffers: string[] } | null> {
   const { id, name, administrator } = by;
   const sender = { id, name, administrator };
@@ -54,9 +50,9 @@ export async function chosenInWords(
   }
   ended.add(taken.offer.key);
   const value = `${taken.offer.key}.${taken.number - 1}`;
-  const choice = { kind: 'choice' as const, platformMessageId, sender, value };
   const place = { id: chat.id, address: chat.address };
-  return { ...choice, chat: place, ...(dedupeKey !== undefined && { dedupeKey }) };
+  const choice = { kind: 'choice' as const, chat: place, platformMessageId, sender, value };
+  return dedupeKey === undefined ? choice : { ...choice, dedupeKey };
 }
 
 /** A number takes the newest personal offer; an offer to anybody also needs its code. A caption or a forward is no answer. */

@@ -5,11 +5,10 @@ import type { Offer } from '../../core/access.js';
 import type { Channel, NewDelivery } from '../../core/channel.js';
 import { leaseOf } from '../../core/clock.js';
 import { describe, sentenceOf } from '../../core/errors.js';
-import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import { DEFAULT_PERSONA, type PersonaId, type RoomId } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
 import { backoff, mayTry } from '../../core/retry.js';
-import type { CommandEffect } from '../../core/store.js';
 import { type ChatCommand, type CommandAnswer, NOT_CHECKED } from '../commands/command.js';
 import { COMMANDS, commandCalled } from '../commands/list.js';
 import { forgetCopies } from '../commands/memory-forget.js';
@@ -68,32 +67,34 @@ export class CommandLane {
 
   private async work(id: number): Promise<void> {
     const { services, scheduler } = this;
-    const { store, clock, deliver, metrics } = services;
+    const { store, clock, deliver, metrics, log } = services;
     if (this.stopping) return;
-    const command = await this.insist({}, () => store.takeCommand(id, leaseOf(services)));
+    const command = await this.insist({ command: id }, () => store.takeCommand(id, leaseOf(services)));
     if (!command) return;
     const { room, chat, name } = command;
     const answer = await this.answerTo(command);
     const offer = this.offerOf(command, answer);
     const deliveries = await this.deliveriesFor(command, answer, offer);
-    const effects = offer === null ? (answer.effects ?? []) : offering(offer, answer.effects);
+    const effects = (answer.effects ?? []).map((each) =>
+      each.kind === 'ask' && offer ? { ...each, offer: offer.key } : each,
+    );
+    if (offer) effects.push({ kind: 'offer', ...offer });
     const finish = { id, now: clock.now(), effects, deliveries };
-    const { abortedTurn } = await this.insist({}, () => store.finishCommand(finish));
+    const { abortedTurn } = await this.insist({ command: id }, () => store.finishCommand(finish));
     if (abortedTurn) scheduler.abort(room, abortedTurn);
     // Also abort a run that has not begun a turn yet.
     if (effects.some(({ kind }) => kind === 'suppress' || kind === 'reset')) scheduler.abort(room, null);
-    for (const effect of effects) if (effect.kind === 'reset') await this.forgetAgain(room, effect.personaId);
+    for (const effect of effects) {
+      if (effect.kind !== 'reset') continue;
+      // A turn may have begun or ended while the command ran.
+      await forgetCopies(services, chat.id, effect.personaId).catch((error) => {
+        log.error({ err: error, room }, 'records of a reset conversation could not be removed');
+      });
+    }
     metrics.count('commands_total', { command: name });
     for (const each of [chat.id, ...(answer.wakes ?? [])]) deliver.wake(each);
     if (effects.length > 0) scheduler.wake(room, 'settled');
     if (answer.resumes !== undefined) scheduler.wake(answer.resumes, 'settled');
-  }
-
-  /** Removes the records of a turn that began or ended while the command ran. */
-  private async forgetAgain(room: RoomId, personaId: PersonaId): Promise<void> {
-    await forgetCopies(this.services, roomParts(room).chatId, personaId).catch((error) => {
-      this.services.log.error({ err: error, room }, 'records of a reset conversation could not be removed');
-    });
   }
 
   private async insist<T>(fields: object, act: () => Promise<T>): Promise<T> {
@@ -203,12 +204,6 @@ export async function refusalOf(
   const permission = await rights.mayChange();
   if (permission === 'unknown') return NOT_CHECKED;
   return permission === 'no' ? 'Only owners and administrators of this group can do that.' : null;
-}
-
-/** The effects of an answer with an offer. */
-function offering(offer: Offer, effects: CommandEffect[] = []): CommandEffect[] {
-  const linked = effects.map((each) => (each.kind === 'ask' ? { ...each, offer: offer.key } : each));
-  return [...linked, { kind: 'offer', ...offer }];
 }
 
 const FIRST_RETRY_MS = 5_000;

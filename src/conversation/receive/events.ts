@@ -9,7 +9,6 @@ import { checkAccess, identifyChat, identifyPerson, linkChat } from '../access.j
 import { forgetCopies } from '../commands/memory-forget.js';
 import { copySpan } from '../compaction/compact.js';
 import { isKnownChat } from '../rights.js';
-import type { Services } from '../services.js';
 import { choiceReceipt } from './choices.js';
 import { type BatchReading, worded } from './reading.js';
 
@@ -17,33 +16,31 @@ type Event<Kind extends InboundEvent['kind']> = Extract<InboundEvent, { kind: Ki
 
 /** null for an event that stores nothing. */
 export async function eventReceipt(
-  services: Services,
-  { batch: { channel }, now, refused }: BatchReading,
+  reading: BatchReading,
   event: Exclude<InboundEvent, InboundMessage>,
 ): Promise<Receipt | null> {
   switch (event.kind) {
     case 'edit':
-      return editReceipt(services, channel, event);
+      return editReceipt(reading, event);
     case 'deleted':
-      return deletionReceipt(services, channel, event);
+      return deletionReceipt(reading, event);
     case 'reaction':
-      return reactionReceipt(services, channel, event, now);
+      return reactionReceipt(reading, event);
     case 'choice': {
-      const chosen = await choiceReceipt(services, channel, event, now);
-      if (chosen === null) refused.push([event.platformMessageId, 'not yours']);
+      const chosen = await choiceReceipt(reading, event);
+      if (chosen === null) reading.refused.push([event.platformMessageId, 'not yours']);
       return chosen;
     }
     case 'moved':
-      return moveReceipt(services, channel, event);
+      return moveReceipt(reading, event);
     case 'apart':
-      return splitReceipt(services, channel, event);
+      return splitReceipt(reading, event);
   }
 }
 
 /** Only people who may talk here may edit. */
 async function editReceipt(
-  services: Services,
-  channel: string,
+  { services, batch: { channel } }: BatchReading,
   edit: Event<'edit'>,
 ): Promise<Receipt | null> {
   const { entry, chatId, senderId } = await checkAccess(services, channel, edit);
@@ -55,8 +52,7 @@ async function editReceipt(
 
 /** Deleting one's own message needs no permission: if it was not admitted, there is nothing to delete. */
 async function deletionReceipt(
-  services: Services,
-  channel: string,
+  { services, batch: { channel } }: BatchReading,
   { kind, chat, sender, platformMessageIds }: Event<'deleted'>,
 ): Promise<Receipt> {
   const { id: chatId } = await identifyChat(services, channel, chat);
@@ -67,10 +63,8 @@ async function deletionReceipt(
 
 /** A reaction asks for nothing, so a sender who may not talk is not told so. */
 async function reactionReceipt(
-  services: Services,
-  channel: string,
+  { services, batch: { channel }, now }: BatchReading,
   reaction: Event<'reaction'>,
-  now: number,
 ): Promise<Receipt | null> {
   const { entry, chatId, senderId, isStranger } = await checkAccess(services, channel, reaction);
   if (entry !== 'enter') return null;
@@ -82,8 +76,7 @@ async function reactionReceipt(
 
 /** Nothing is stored for a chat that was not admitted. */
 async function moveReceipt(
-  services: Services,
-  channel: string,
+  { services, batch: { channel } }: BatchReading,
   event: Event<'moved'>,
 ): Promise<Receipt | null> {
   const { id: chatId } = await identifyChat(services, channel, { address: event.from });
@@ -96,8 +89,7 @@ const MOST_PERSONAS = 100;
 
 /** A thread became a chat, which gets an archive of its messages; the old chat forgets them. null if there are none. */
 async function splitReceipt(
-  services: Services,
-  channel: string,
+  { services, batch: { channel } }: BatchReading,
   { from, threadId, to }: InboundApart,
 ): Promise<Receipt | null> {
   const { store, archives, clock, log, windows } = services;

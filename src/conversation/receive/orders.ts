@@ -4,29 +4,26 @@ import type { InboundMessage } from '../../core/message.js';
 import type { ReceiptOf, ReceiptOrigin } from '../../core/receipt.js';
 import { COMMAND_NAMES } from '../commands/list.js';
 import { isJust, parseCommand } from '../commands/parse.js';
-import type { Services } from '../services.js';
 import { hasSkill, SKILL } from '../skill-asked.js';
 import { chosenInWords } from './choices.js';
 import type { BatchReading } from './reading.js';
 
 /** `said`: the message as words; `question`: the pending question, which it ends. */
 export async function withOrders(
-  services: Services,
-  { batch, now, ended }: BatchReading,
+  reading: BatchReading,
   message: InboundMessage,
   said: ReceiptOf<'message'>,
   origin: ReceiptOrigin,
   question: Question | null,
 ): Promise<ReceiptOf<'message' | 'command' | 'choice'>> {
+  const { services, batch, ended } = reading;
   const { store, channels } = services;
   const { text, mentionsBot, replyTo, sender, addresses, forwardedFrom, chat } = message;
   if (question) ended.add(question.id);
   const answered = question === null ? {} : { endsQuestion: question.id };
   const account = channels.get(batch.channel);
   // Where there are buttons, a number is only a number.
-  const offered = account?.buttons
-    ? null
-    : await chosenInWords(services, batch.channel, message, origin, now, ended);
+  const offered = account?.buttons ? null : await chosenInWords(reading, message, origin);
   if (offered !== null && 'kind' in offered) return { ...offered, ...answered };
   const ends = { ...answered, ...offered };
   // Forwarded words give no orders or answers, and call nobody.
@@ -35,12 +32,8 @@ export async function withOrders(
     return { ...said, mentionsBot: false, ...ends };
   }
   const [persona] = addresses ?? [];
-  const asCommand = {
-    kind: 'command' as const,
-    ...origin,
-    ...(persona !== undefined && { persona }),
-    ...ends,
-  };
+  const to = persona === undefined ? origin : { ...origin, persona };
+  const asCommand = { kind: 'command' as const, ...to, ...ends };
   const sent = { mentionsBot, isDirect: chat.kind === 'direct', names: account?.names?.() ?? [] };
   const command = parseCommand(text, COMMAND_NAMES, sent);
   const isSkill = command?.name === SKILL && !sender.bot;

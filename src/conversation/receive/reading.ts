@@ -6,6 +6,7 @@ import type { Pace } from './pace.js';
 import type { Rejections } from './rejections.js';
 
 export interface BatchReading {
+  services: Services;
   batch: InboundBatch;
   now: number;
   /** null without a limit. */

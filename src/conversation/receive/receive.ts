@@ -30,19 +30,23 @@ export function createReceive(services: Services) {
   async function receive(batch: InboundBatch): Promise<Accepted> {
     const { channel, account, cursor, cursorFor } = batch;
     const now = clock.now();
-    const state = { rejected: [], ended: new Set<number | string>(), refused: [] };
-    const reading: BatchReading = { batch, now, pace, rejections, ...state };
+    const reading: BatchReading = {
+      services,
+      batch,
+      now,
+      pace,
+      rejections,
+      rejected: [],
+      ended: new Set(),
+      refused: [],
+    };
     const fits = channels.get(channel)?.typedAtMost ?? [];
     const leastOfPart = LEAST_OF_A_PART * Math.min(...fits);
     const receipts: Receipt[] = [];
     for (const event of batch.events) {
-      if (event.kind !== 'message') {
-        const receipt = await eventReceipt(services, reading, event);
-        if (receipt) receipts.push(receipt);
-        continue;
-      }
-      const receipt = await messageReceipt(services, reading, event);
-      const mayBePart = pastes.begun.size > 0 || event.text.length >= leastOfPart;
+      const isMessage = event.kind === 'message';
+      const receipt = isMessage ? await messageReceipt(reading, event) : await eventReceipt(reading, event);
+      const mayBePart = isMessage && (pastes.begun.size > 0 || event.text.length >= leastOfPart);
       if (receipt) receipts.push(mayBePart ? pastes.noted(receipt, now, fits) : receipt);
     }
     const received = await store.receive({ channel, account, now, cursor, cursorFor, receipts });
@@ -61,19 +65,15 @@ export function createReceive(services: Services) {
   return { receive, stop: () => rejections.stop() };
 }
 
-async function messageReceipt(
-  services: Services,
-  reading: BatchReading,
-  message: InboundMessage,
-): Promise<Receipt | null> {
-  const { batch, pace, now, rejected, rejections } = reading;
+async function messageReceipt(reading: BatchReading, message: InboundMessage): Promise<Receipt | null> {
+  const { services, batch, pace, now, rejected, rejections } = reading;
   const access = await checkAccess(services, batch.channel, message);
   if (access.entry !== 'enter') {
     const why = await rejections.reject(batch.channel, message, access);
     rejected.push({ platformMessageId: message.platformMessageId, why });
     return null;
   }
-  const receipt = await acceptedMessage(services, reading, message, access);
+  const receipt = await acceptedMessage(reading, message, access);
   if (pace === null || receipt.kind !== 'message' || receipt.quiet) return receipt;
   const at = receipt.receivedAt ?? now;
   const isMuch = await isTooMuch(services, pace, batch.channel, message, access, at);
@@ -84,12 +84,11 @@ const SLASH = /[/\uff0f]/;
 
 /** A message, or the command or choice that it is. */
 async function acceptedMessage(
-  services: Services,
   reading: BatchReading,
   message: InboundMessage,
   { chatId, senderId, isStranger }: AccessCheck,
 ): Promise<ReceiptOf<'message' | 'command' | 'choice'>> {
-  const { batch, now, ended } = reading;
+  const { services, batch, now, ended } = reading;
   const { attachments = [], ...rest } = message;
   const { sender, chat, threadId, platformMessageId, dedupeKey, forwardedFrom } = message;
   const sentAt = message.sentAt || now;
@@ -123,5 +122,5 @@ async function acceptedMessage(
     message.replyTo !== null ||
     forwardedFrom !== undefined ||
     !services.channels.get(batch.channel)?.buttons;
-  return mayOrder ? withOrders(services, reading, message, said, origin, isOver ? null : asked) : said;
+  return mayOrder ? withOrders(reading, message, said, origin, isOver ? null : asked) : said;
 }
