@@ -4,7 +4,7 @@ import type { Delivery, Greeting, NewDelivery } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { createIdle } from '../../core/concurrency.js';
 import { type ChatId, channelOf } from '../../core/ids.js';
-import type { BaseServices, ChatPlace, Deliver, LiveReply } from '../services.js';
+import type { BaseServices, ChatPlace, Deliver } from '../services.js';
 import { createLiveReplies } from './live.js';
 import { deliverNext } from './outbox.js';
 import { createOwnerNotices, gatewaySays, post, reaction, sideMessage } from './post.js';
@@ -16,8 +16,6 @@ const RETRY_MS = 1_000;
 /** An immediate reply needs no typing indicator; platforms show one for about five seconds. */
 const TYPING_AFTER_MS = 300;
 const TYPING_EVERY_MS = 4_000;
-/** A quick answer is simply sent; a longer one is shown from then on. */
-const LIVE_AFTER_MS = 1_000;
 
 export function createDeliver(services: BaseServices): Deliver {
   const { channels, clock, log } = services;
@@ -44,7 +42,6 @@ export function createDeliver(services: BaseServices): Deliver {
     stopping: stopping.signal,
     cuttingOff: cuttingOff.signal,
   };
-  const showGrowing = createLiveReplies(sender);
   const isIdle = () => lanes.size === 0 && sender.changes.size === 0;
 
   /** One lane per chat keeps its messages in order. */
@@ -124,7 +121,7 @@ export function createDeliver(services: BaseServices): Deliver {
       return said ? 'posted' : 'unknown message';
     },
     tellOwners: sender.tellOwners,
-    live: (reply) => onceLong(clock, (first) => showGrowing(reply, first)),
+    live: createLiveReplies(sender),
     take(chatId, kind, channel) {
       if (stopping.signal.aborted || draining.signal.aborted || lanes.has(chatId)) return null;
       if (!limiters.get(channel.name)?.takeLeftOver(chatId, kind, clock.now())) return null;
@@ -160,30 +157,6 @@ export function createDeliver(services: BaseServices): Deliver {
       draining.abort();
       stopping.abort();
       return { done: idle.until(isIdle), force: () => cuttingOff.abort() };
-    },
-  };
-}
-
-/** Shows a reply, from its `first` words on, once it takes long. */
-function onceLong(clock: Clock, show: (first: string) => LiveReply): LiveReply {
-  let latest = '';
-  let isOver = false;
-  let shown: LiveReply | null = null;
-  let cancel: (() => void) | null = null;
-  return {
-    tell(text) {
-      const written = text.trim();
-      if (isOver || written === '') return;
-      latest = written;
-      shown?.tell(latest);
-      cancel ??= clock.after(LIVE_AFTER_MS, () => {
-        shown = show(latest);
-      });
-    },
-    end() {
-      isOver = true;
-      cancel?.();
-      shown?.end();
     },
   };
 }

@@ -8,6 +8,8 @@ import type { LiveReply, UnfinishedReply } from '../services.js';
 import { optionsFor, type Sender } from './sender.js';
 import { isSamePart } from './shown.js';
 
+/** A quick answer is simply sent; a longer one is shown from then on. */
+const AFTER_MS = 1_000;
 const EVERY_MS = 1_000;
 /** The shortest lifetime of a preview on any platform is 30 s. */
 const REFRESH_MS = 20_000;
@@ -26,8 +28,7 @@ interface Growing extends UnfinishedReply {
 /** One change of the shown reply. Resolves with the wait before the next, in ms; null if nothing more can be shown. */
 type Change = (signal: AbortSignal) => Promise<number | null>;
 
-/** Returns a function that shows a reply from its beginning (`first`) on. */
-export function createLiveReplies(sender: Sender): (reply: UnfinishedReply, first: string) => LiveReply {
+export function createLiveReplies(sender: Sender): (reply: UnfinishedReply) => LiveReply {
   const { clock, log, changes, limiters } = sender;
   const lastChange = new LRUCache<ChatId, number>({ max: MOST_CHATS });
 
@@ -66,10 +67,9 @@ export function createLiveReplies(sender: Sender): (reply: UnfinishedReply, firs
     }
   }
 
-  return (reply, first) => {
-    const shown = [...reply.shown];
-    const growing: Growing = { ...reply, shown, latest: first, isOver: false, preview: null };
-    let cancel = () => {};
+  return (reply) => {
+    const growing: Growing = { ...reply, shown: [...reply.shown], latest: '', isOver: false, preview: null };
+    let cancel: (() => void) | null = null;
     async function step(): Promise<void> {
       const wait = await changeIfDue(growing).catch((error: unknown) => {
         log.warn({ err: error, turn: reply.turnId }, 'a reply could not be shown while it was written');
@@ -77,14 +77,16 @@ export function createLiveReplies(sender: Sender): (reply: UnfinishedReply, firs
       });
       if (wait !== null && !growing.isOver) cancel = clock.after(wait, step);
     }
-    void step();
     return {
       tell(text) {
-        growing.latest = text;
+        const written = text.trim();
+        if (growing.isOver || written === '') return;
+        growing.latest = written;
+        cancel ??= clock.after(AFTER_MS, step);
       },
       end() {
         growing.isOver = true;
-        cancel();
+        cancel?.();
       },
     };
   };

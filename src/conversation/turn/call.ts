@@ -5,10 +5,10 @@ import { toJSONSchema, ZodType, type z } from 'zod';
 import { redactor } from '../../core/command-env.js';
 import { cutAt, estimateTokens } from '../../core/cut.js';
 import { describe, Fault } from '../../core/errors.js';
+import type { Audit } from '../../core/journal.js';
 import type { ToolCall, ToolDescription } from '../../core/model.js';
 import type { AnyTool, ToolContext, ToolResult, ToolSet, Wait } from '../../core/tool.js';
-import type { Services } from '../services.js';
-import { isTainted, readArguments, type TurnRequest } from './steps.js';
+import { type CallingTurn, isTainted, readArguments, type TurnRequest } from './steps.js';
 import { reasonToAsk, withheldText } from './taint.js';
 
 export interface CallResult extends ToolResult {
@@ -144,30 +144,25 @@ function knownArguments(schema: unknown): Set<string> | null {
 
 /** Why a person has to approve the call first; null if nobody has to. */
 export async function approvalReason(
-  services: Services,
-  request: TurnRequest,
+  turn: CallingTurn,
   { tool, call, given }: ReadyCall,
 ): Promise<string | null> {
   try {
-    const context = contextOf(services, request, call, request.signal);
-    return await reasonToAsk(tool, given, context, request.trust);
+    return await reasonToAsk(tool, given, contextOf(turn, call, turn.signal), turn.trust);
   } catch (error) {
-    services.log.error(
-      { err: error, tool: tool.name, turn: request.turnId },
-      'target of a tool call unknown; asking a person',
-    );
+    const about = { err: error, tool: tool.name, turn: turn.turnId };
+    turn.log.error(about, 'target of a tool call unknown; asking a person');
     return 'The target of this call is unknown.';
   }
 }
 
 /** null: the call was aborted and its outcome is unknown. */
 export async function runCall(
-  services: Services,
-  request: TurnRequest,
+  turn: CallingTurn,
   { call, tool, given }: ReadyCall,
   signal: AbortSignal,
 ): Promise<CallResult | Wait | null> {
-  const { clock, log, metrics } = services;
+  const { audit, clock, log, metrics } = turn;
   const ms = tool.timeoutMs ?? DEFAULT_MS;
   const late = new AbortController();
   const within = AbortSignal.any([signal, late.signal]);
@@ -180,18 +175,17 @@ export async function runCall(
     if (within.aborted) wait();
     else within.addEventListener('abort', wait, { once: true });
   });
-  const running = execute(services, tool, given, contextOf(services, request, call, within)).catch(
-    (error: unknown) => ({ error }),
-  );
+  const context = contextOf(turn, call, within);
+  const running = execute(audit, tool, given, context).catch((error: unknown) => ({ error }));
   const ended = await Promise.race([running, abandoned]).finally(() => cancel());
-  const about = { tool: tool.name, turn: request.turnId };
+  const about = { tool: tool.name, turn: turn.turnId };
   const isFailure = ended === 'abandoned' || 'error' in ended;
   if (isFailure && signal.aborted) return null;
   if (ended === 'abandoned') log.warn(about, 'tool call did not end in time; abandoned');
   else if ('error' in ended) log.error({ err: ended.error, ...about }, 'tool failed');
   else if ('waitsFor' in ended) return ended;
   let result = isFailure ? failureOf(tool, Math.ceil(ms / 1000), ended, late.signal.aborted) : ended;
-  const { agent } = request.authorisation;
+  const { agent } = turn.authorisation;
   // A command may have left a secret of its agent's task anywhere, so the results of all tools are redacted.
   if (agent) result = { ...result, content: redactor(agent.env)(result.content) };
   metrics.count('tool_calls_total', { tool: tool.name, failed: String(result.failed) });
@@ -216,22 +210,13 @@ function failureOf(
 }
 
 /** The outcome of a call that a crash cut off, if its tool knows it; null: unknown. */
-export async function outcomeAfterCrash(
-  services: Services,
-  request: TurnRequest,
-  call: ToolCall,
-): Promise<CallResult | null> {
-  const tool = request.tools.tools.find(({ name }) => name === call.name);
-  return (await tool?.outcomeAfterCrash?.(contextOf(services, request, call, request.signal))) ?? null;
+export async function outcomeAfterCrash(turn: CallingTurn, call: ToolCall): Promise<CallResult | null> {
+  const tool = turn.tools.tools.find(({ name }) => name === call.name);
+  return (await tool?.outcomeAfterCrash?.(contextOf(turn, call, turn.signal))) ?? null;
 }
 
-function contextOf(
-  { clock, zone, log }: Services,
-  request: TurnRequest,
-  call: ToolCall,
-  signal: AbortSignal,
-): ToolContext {
-  const { authorisation, room, turnId, cause, seen, trust, steps, record } = request;
+function contextOf(turn: CallingTurn, call: ToolCall, signal: AbortSignal): ToolContext {
+  const { clock, zone, log, authorisation, room, turnId, cause, seen, trust, steps, record } = turn;
   const tainted = isTainted(trust, steps);
   return {
     authorisation,
@@ -251,7 +236,7 @@ function contextOf(
 
 /** Writes and sends enter the audit log first; if that fails, calls to other chats or foreign code are refused. */
 async function execute(
-  { audit }: Services,
+  audit: Audit,
   tool: AnyTool,
   given: unknown,
   context: ToolContext,

@@ -23,6 +23,7 @@ import {
   unknownArguments,
 } from './call.js';
 import {
+  type CallingTurn,
   type CallsEnd,
   fitted,
   INTERRUPTED,
@@ -50,6 +51,7 @@ const TWO_WAITS =
 /** Runs every call of the last answer that has no result yet. Returns what ends or suspends the turn, or null. */
 export async function finishCalls(services: Services, request: TurnRequest): Promise<CallsEnd | null> {
   const { tools, steps } = request;
+  const turn = { ...services, ...request };
   const isRead = ({ id, name }: ToolCall) =>
     tools.tools.some((tool) => tool.name === name && tool.risk === 'low') &&
     !steps.some((step) => 'callId' in step && step.callId === id);
@@ -57,40 +59,36 @@ export async function finishCalls(services: Services, request: TurnRequest): Pro
     // The reads before the first other call or, if there are none, one call.
     const other = open.findIndex((call) => !isRead(call));
     const next = other < 0 ? open : open.slice(0, Math.max(1, other));
-    const end = await runTogether(services, request, next);
+    const end = await runTogether(turn, next);
     if (end !== null) return end;
   }
   return null;
 }
 
 /** Stores results one by one as they come. If one cannot be stored, the other calls are aborted. */
-async function runTogether(
-  services: Services,
-  request: TurnRequest,
-  calls: ToolCall[],
-): Promise<CallsEnd | null> {
+async function runTogether(turn: CallingTurn, calls: ToolCall[]): Promise<CallsEnd | null> {
   const running = new Set<Promise<void>>();
   const stop = new AbortController();
-  const signal = AbortSignal.any([request.signal, stop.signal]);
+  const signal = AbortSignal.any([turn.signal, stop.signal]);
   const inOrder = createMutex();
   const failures: unknown[] = [];
   const waits: (Wait & { callId: string })[] = [];
   let isLost = false;
 
   async function store(call: ToolCall, result: CallResult): Promise<void> {
-    const entries = outcomesOf(request, call, result, services.clock.now());
+    const entries = outcomesOf(turn, call, result, turn.clock.now());
     await inOrder(async () => {
-      const step = stepOf(call, fitted(result, request.steps, request.bounds));
-      if (!isLost) isLost = !(await keep(request, step, { entries }));
+      const step = stepOf(call, fitted(result, turn.steps, turn.bounds));
+      if (!isLost) isLost = !(await keep(turn, step, { entries }));
     });
     if (isLost) stop.abort();
   }
 
   async function run(ready: ReadyCall): Promise<void> {
     const { call } = ready;
-    const result = await runCall(services, request, ready, signal);
+    const result = await runCall(turn, ready, signal);
     if (result === null || signal.aborted) {
-      await request.cutOff?.([interruptionOf(request, call, services.clock.now())]);
+      await turn.cutOff?.([interruptionOf(turn, call, turn.clock.now())]);
     } else if (!('waitsFor' in result)) {
       await store(call, result);
     } else if (waits.length === 0) {
@@ -106,7 +104,7 @@ async function runTogether(
     if (signal.aborted) return { kind: 'dropped' };
     const [wait] = waits;
     if (wait === undefined) return null;
-    const isKept = await keep(request, { kind: 'waiting', ...wait });
+    const isKept = await keep(turn, { kind: 'waiting', ...wait });
     const { waitsFor, until } = wait;
     return isKept ? { kind: 'suspended', waitsFor, until } : { kind: 'dropped' };
   }
@@ -114,13 +112,13 @@ async function runTogether(
   try {
     for (const call of calls) {
       if (running.size >= AT_ONCE) await Promise.race(running);
-      if (request.signal.aborted) break;
-      const next = await begin(services, request, call);
+      if (turn.signal.aborted) break;
+      const next = await begin(turn, call);
       if (next === 'settled') continue;
       if (next === 'dropped') return { kind: 'dropped' };
       if (next.kind === 'suspended') return next;
       // The waiting call must be the turn's last step.
-      if (next.why !== undefined) return (await settled()) ?? (await askPeople(services, request, next));
+      if (next.why !== undefined) return (await settled()) ?? (await askPeople(turn, next));
       const work = run(next)
         .catch((error: unknown) => {
           failures.push(error);
@@ -138,20 +136,19 @@ async function runTogether(
 
 /** Decides about a call: run it, ask people, wait, or nothing because its result is stored. */
 async function begin(
-  services: Services,
-  request: TurnRequest,
+  turn: CallingTurn,
   asked: ToolCall,
 ): Promise<(ReadyCall & { why?: string }) | (CallsEnd & { kind: 'suspended' }) | 'settled' | 'dropped'> {
-  const { steps } = request;
-  const now = services.clock.now();
-  const settle = async (result: CallResult, entries = outcomesOf(request, asked, result, now)) =>
-    (await keep(request, stepOf(asked, result), { entries })) ? 'settled' : 'dropped';
+  const { steps } = turn;
+  const now = turn.clock.now();
+  const settle = async (result: CallResult, entries = outcomesOf(turn, asked, result, now)) =>
+    (await keep(turn, stepOf(asked, result), { entries })) ? 'settled' : 'dropped';
   const refuse = (content: string, entries: JournalWrite[] = []) =>
     settle({ content, failed: true }, entries);
 
   if (isCutOff(steps, asked.id)) {
-    const came = await outcomeAfterCrash(services, request, asked);
-    return came === null ? refuse(INTERRUPTED, [interruptionOf(request, asked, now)]) : settle(came);
+    const came = await outcomeAfterCrash(turn, asked);
+    return came === null ? refuse(INTERRUPTED, [interruptionOf(turn, asked, now)]) : settle(came);
   }
   const approved = steps.find((step) => step.kind === 'approved' && step.callId === asked.id);
   const waits = steps.find((step) => step.kind === 'waiting' && step.callId === asked.id);
@@ -160,57 +157,56 @@ async function begin(
   }
   // Run exactly what was approved.
   const call = approved?.kind === 'approved' ? { ...asked, arguments: approved.arguments } : asked;
-  const refusal = approved ? null : refusalOf(call, request);
+  const refusal = approved ? null : refusalOf(call, turn);
   if (refusal !== null) return refuse(refusal);
 
-  const next = prepare(request, call);
+  const next = prepare(turn, call);
   if (next.kind === 'ready' && approved) {
     const isSameTool = waits?.kind === 'waiting' && waits.tool === toolHash(next.tool);
     if (!isSameTool) return settle({ content: CHANGED, failed: true });
   }
   if (next.kind === 'ready' && !approved) {
-    const decision = runApprovalFor(request.run, next.tool);
+    const decision = runApprovalFor(turn.run, next.tool);
     if (decision === 'refused') {
-      const result = { content: needsApprovalText(next.tool, request.run), failed: true };
-      return settle(result, [intentOf(request, call, now), ...outcomesOf(request, call, result, now)]);
+      const result = { content: needsApprovalText(next.tool, turn.run), failed: true };
+      return settle(result, [intentOf(turn, call, now), ...outcomesOf(turn, call, result, now)]);
     }
     let why: string | null = null;
     if (decision === 'ask') why = WHOLE_RUN;
-    else if (decision === 'as usual') why = await approvalReason(services, request, next);
+    else if (decision === 'as usual') why = await approvalReason(turn, next);
     if (why !== null) {
       const unknown = unknownArguments(next);
       if (unknown !== null) return refuse(unknown);
       if (decision === 'ask') return { ...next, why };
-      if (request.approvalMs === null) return refuse(NOBODY_TO_ASK);
+      if (turn.approvalMs === null) return refuse(NOBODY_TO_ASK);
       if (wasRefused(steps, call)) return refuse(REFUSED_BEFORE);
       return { ...next, why };
     }
   }
-  const entries = approved ? [] : [intentOf(request, call, now)];
-  if (!(await keep(request, { kind: 'call', callId: call.id }, { entries }))) return 'dropped';
+  const entries = approved ? [] : [intentOf(turn, call, now)];
+  if (!(await keep(turn, { kind: 'call', callId: call.id }, { entries }))) return 'dropped';
   if (next.kind === 'ready') return next;
-  services.metrics.count('tool_calls_total', { tool: next.tool, failed: 'true' });
+  turn.metrics.count('tool_calls_total', { tool: next.tool, failed: 'true' });
   return settle(next.result);
 }
 
 /** Suspends the turn until a person decides or the request expires. */
 async function askPeople(
-  services: Services,
-  request: TurnRequest,
+  turn: CallingTurn,
   { call, tool, why = '' }: ReadyCall & { why?: string },
 ): Promise<CallsEnd | null> {
-  const { authorisation, turnId, room } = request;
+  const { authorisation, turnId, room, audit } = turn;
   const { chatId, personaId, senderId } = authorisation;
-  const now = services.clock.now();
-  const id = services.newCallCode();
+  const now = turn.clock.now();
+  const id = turn.newCallCode();
   const who = `${chatId}/${personaId}`;
   const what = `${tool.name} is asked about (${id})`;
   const entry = { kind: 'call', who, where: chatId, what, word: senderId || null } as const;
-  if (!(await isEntered(services.audit.record(entry)))) {
-    const isKept = await keep(request, stepOf(call, { content: NOT_ENTERED, failed: true }));
+  if (!(await isEntered(audit.record(entry)))) {
+    const isKept = await keep(turn, stepOf(call, { content: NOT_ENTERED, failed: true }));
     return isKept ? null : { kind: 'dropped' };
   }
-  const until = now + (request.approvalMs ?? 0);
+  const until = now + (turn.approvalMs ?? 0);
   const waitsFor = waitsForCall({ id, arguments: call.arguments });
   const step = { kind: 'waiting', callId: call.id, waitsFor, until, tool: toolHash(tool) } as const;
   const asked = {
@@ -227,7 +223,7 @@ async function askPeople(
     askedAt: now,
     until,
   };
-  const isKept = await keep(request, step, { entries: [intentOf(request, call, now)], asked });
+  const isKept = await keep(turn, step, { entries: [intentOf(turn, call, now)], asked });
   return isKept ? { kind: 'suspended', waitsFor, until } : { kind: 'dropped' };
 }
 

@@ -14,7 +14,7 @@ import { element, elementAround, escaped, UNTRUSTED } from '../../core/origin.js
 import type { Persona } from '../../core/persona.js';
 import type { ToolSet, Wait } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
-import type { CallLimits } from '../services.js';
+import type { CallLimits, Services } from '../services.js';
 import type { RunApproval, Trust } from './taint.js';
 import { writtenCalls } from './tokens.js';
 
@@ -53,6 +53,9 @@ export interface TurnRequest {
   show?(text: string): void;
   signal: AbortSignal;
 }
+
+/** A turn whose calls run, with the services. */
+export interface CallingTurn extends Services, TurnRequest {}
 
 /** Stored in one transaction with a step. */
 export interface StepExtras {
