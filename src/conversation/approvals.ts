@@ -96,12 +96,16 @@ function wordsOfQuestion(
   file: string,
 ): { words: string; whole: string | null } {
   const given = argumentsShown(call.arguments);
-  const environment = environmentShown(env);
+  const { env: set, refused } = commandEnv(env);
+  const entries = Object.entries(set).map(([name, value]) => [
+    name,
+    looksSecret(name, value) ? `[not shown: a secret of ${value.length} characters]` : value,
+  ]);
+  const environment = entries.length === 0 ? null : shownOf(Object.fromEntries(entries));
   const minutes = Math.max(1, Math.round((call.until - call.askedAt) / MINUTE_MS));
   const isCut = given.isCut || environment?.isCut === true;
   const words = [wants, `Exactly these arguments:\n\n${fenced(given.shown)}`];
   if (environment) words.push(`Its commands find in their environment:\n\n${fenced(environment.shown)}`);
-  const { refused } = commandEnv(env);
   if (refused.length > 0) {
     // These variables would let the task's author decide what the commands run.
     const names = refused.slice(0, MOST_REFUSED).map((name) => shownName(name));
@@ -146,28 +150,14 @@ export function argumentsShown(given: string): ShownArguments {
   return shownOf(JSON.parse(given.trim() || '{}'));
 }
 
-function environmentShown(given: Readonly<Record<string, string>>): ShownArguments | null {
-  const { env } = commandEnv(given);
-  const entries = Object.entries(env).map(([name, value]) => [
-    name,
-    looksSecret(name, value) ? `[not shown: a secret of ${value.length} characters]` : value,
-  ]);
-  return entries.length === 0 ? null : shownOf(Object.fromEntries(entries));
-}
-
 function shownOf(value: unknown): ShownArguments {
   const whole = spelt(JSON.stringify(value, null, 2));
   if (whole.length <= ARGUMENTS_CHARS) return { shown: whole, whole, isCut: false };
-  const brief = spelt(
-    JSON.stringify(
-      value,
-      (_, each: unknown) =>
-        typeof each === 'string' && each.length > VALUE_CHARS
-          ? `${cutAt(each, VALUE_CHARS)}<<cut here: ${each.length} characters>>`
-          : each,
-      2,
-    ),
-  );
+  const cut = (_: string, each: unknown) =>
+    typeof each === 'string' && each.length > VALUE_CHARS
+      ? `${cutAt(each, VALUE_CHARS)}<<cut here: ${each.length} characters>>`
+      : each;
+  const brief = spelt(JSON.stringify(value, cut, 2));
   const shown = brief.length <= ARGUMENTS_CHARS ? brief : `${cutAt(brief, ARGUMENTS_CHARS)}\n<<cut here>>`;
   return { shown, whole, isCut: true };
 }
@@ -181,13 +171,8 @@ function fenced(json: string): string {
 const UNSEEN = /(?!\n)[\p{C}\p{Zl}\p{Zp}\p{DI}]|(?! )\p{Zs}|(?<=\S {16}) +|(?<=\p{M}{3})\p{M}+/gu;
 
 function spelt(text: string): string {
-  return text.replaceAll(UNSEEN, (signs) =>
-    Array.from({ length: signs.length }, (_, n) => escapeOf(signs.charCodeAt(n))).join(''),
-  );
-}
-
-function escapeOf(code: number): string {
-  return `\\u${code.toString(16).padStart(4, '0')}`;
+  const escaped = (sign: string) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return text.replaceAll(UNSEEN, (signs) => signs.split('').map(escaped).join(''));
 }
 
 /** The tool result that the model gets for a refused call. */

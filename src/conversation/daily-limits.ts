@@ -47,7 +47,9 @@ function createMeter(
       if (event.kind === 'text') written += event.delta;
       if (event.kind === 'done') {
         const { text, calls, prices } = event;
-        add(countedBy(event) ?? estimated(request, text + writtenCalls(calls)), prices);
+        const usage = spentOn(event);
+        const isCounted = usage !== null && usage.inputTokens + usage.outputTokens > 0;
+        add(isCounted ? usage : estimated(request, text + writtenCalls(calls)), prices);
       }
       if (event.kind === 'failed' && isAsked && (signal.aborted || hasWorked(event.fault, written)))
         add(estimated(request, written), event.prices);
@@ -96,12 +98,6 @@ function createMeter(
 /** Cached tokens are charged in full, because servers' discounts differ. */
 function costOf({ inputTokens, outputTokens }: Usage, { input, output }: Prices): number {
   return Math.ceil(inputTokens * input + outputTokens * output);
-}
-
-/** null if the server does not count, or reports zero. */
-function countedBy(event: ModelEvent & { kind: 'done' }): Usage | null {
-  const usage = spentOn(event);
-  return usage && usage.inputTokens + usage.outputTokens > 0 ? usage : null;
 }
 
 /** A server that does not count must not evade the limits. */

@@ -1,6 +1,7 @@
 /** The lines of memory behind a persona's last answer, and the source of each. */
 import { type PersonaId, roomParts } from '../../core/ids.js';
 import type { PromptMemory, Tier, Version } from '../../core/memory.js';
+import { functionWordsIn } from '../../core/phrase.js';
 import { type Step, type StoredMessage, wordsBy } from '../../core/transcript.js';
 import { code, oneLine } from '../quoting.js';
 import type { Services } from '../services.js';
@@ -172,37 +173,19 @@ function closest(messages: StoredMessage[], about: string): StoredMessage | unde
     .sort((a, b) => b.score - a.score)[0]?.message;
 }
 
-/** Stop words of three letters or more. */
-const STOP_WORDS = new Set(
-  (
-    'the and for are was were has have had not but you your yours our his her hers him she they them their its ' +
-    'this that these those there here with from into onto over about what which who whom when where why how ' +
-    'will would can could should shall may might must does did done been being than then too very just also ' +
-    'only some any all each more most such own out off ' +
-    'der die das den dem des ein eine einer einem einen und oder aber ist sind war waren hat haben ich sie wir ' +
-    'ihr mir mich dir dich sich nicht mit von aus bei zum zur auf für als auch noch nur dass wenn wie was wer ' +
-    'les des une est sont dans pour que qui pas avec sur par vous nous ils elle los las una por para con del ' +
-    'como más pero sus esta este'
-  ).split(' '),
-);
-
 /** Alphabets in which words of one or two letters seldom carry meaning. */
 const ALPHABET = /\p{Script=Latin}|\p{Script=Greek}|\p{Script=Cyrillic}|\p{Script=Arabic}|\p{Script=Hebrew}/u;
 
-/** Returns a function that finds a text's words by Unicode rules (by dictionary in scripts without spaces). */
+/** Finds a text's words by Unicode rules (by dictionary in scripts without spaces), without function words. */
 export function wordFinder(): (text: string) => Set<string> {
   const segmenter = new Intl.Segmenter('en', { granularity: 'word' });
   return (text) => {
     const segments = [...segmenter.segment(text.normalize('NFKC').toLowerCase())];
-    return new Set(
-      segments.flatMap((each) => (each.isWordLike && hasWeight(each.segment) ? each.segment : [])),
-    );
+    const words = segments.filter(({ isWordLike }) => isWordLike).map(({ segment }) => segment);
+    const isFunction = functionWordsIn(words);
+    const isLong = (word: string) => Array.from(word).length >= (ALPHABET.test(word) ? 3 : 2);
+    return new Set(words.filter((word) => isLong(word) && !isFunction(word)));
   };
-}
-
-function hasWeight(word: string): boolean {
-  const least = ALPHABET.test(word) ? 3 : 2;
-  return Array.from(word).length >= least && !STOP_WORDS.has(word);
 }
 
 /** In the order of `words`. */

@@ -119,7 +119,12 @@ async function undo(call: CommandCall, turnId: string): Promise<CommandAnswer> {
     // Read before any change, so that nothing can fail between the change and the answer.
     const source = await sourceOf(call, version, version.after);
     const outcome = await memory.takeBack(change);
-    if (outcome === 'changed') return { text: editedSince(change, source), effects };
+    if (outcome === 'changed') {
+      const text =
+        `Nothing was undone: the text of my last change is gone, because the file was edited by hand since. ` +
+        `My last change was of ${placesOf(change)} (${source}).`;
+      return { text: withLines(text, change, 'It had added:', 'It had removed:'), effects };
+    }
     effects.push(...undone(change));
     // On a retry, an earlier try may have done it. Otherwise the file never had the change: versions are stored first.
     if (outcome === 'done' || command.tries > 1) return { text: undoneText(change, ` (${source})`), effects };
@@ -148,7 +153,12 @@ async function undoTurn(call: CommandCall, turnId: string): Promise<CommandAnswe
   if (change.length === 0) return { text: 'There is nothing left to undo.' };
   if (isForbidden(call, change)) return { text: OWNERS_CHANGE_TIER_1 };
   const outcome = await memory.takeBack(change);
-  if (outcome === 'changed') return { text: changedSince(change) };
+  if (outcome === 'changed') {
+    const text =
+      `Nothing was undone: ${placesOf(change)} was changed again since, and undoing would lose that. ` +
+      '/memory undo starts with the newest change.';
+    return { text: withLines(text, change, 'It had added:', 'It had removed:') };
+  }
   const effects = undone(change);
   if (outcome === 'already' && command.tries === 1)
     return { text: 'That is no longer in my memory, so there is nothing to undo.', effects };
@@ -162,20 +172,6 @@ function undone(change: Version[]): CommandEffect[] {
 function undoneText(change: Version[], whence: string): string {
   const text = `Undone: the change of ${placesOf(change)}${whence}.`;
   return withLines(text, change, 'Removed:', 'Restored:');
-}
-
-function editedSince(change: Version[], source: string): string {
-  const text =
-    `Nothing was undone: the text of my last change is gone, because the file was edited by hand since. ` +
-    `My last change was of ${placesOf(change)} (${source}).`;
-  return withLines(text, change, 'It had added:', 'It had removed:');
-}
-
-function changedSince(change: Version[]): string {
-  const text =
-    `Nothing was undone: ${placesOf(change)} was changed again since, and undoing would lose that. ` +
-    '/memory undo starts with the newest change.';
-  return withLines(text, change, 'It had added:', 'It had removed:');
 }
 
 /** Each place once, in the order of writing: `tier 1 of default/MEMORY.md`, `a line of memory/2026-11-22.md`. */

@@ -37,19 +37,14 @@ export const schedule: ChatCommand = withVerbs(
     change('pause', 'Pause a task until it is resumed', 'is paused'),
     change('resume', 'Let a paused task run again', 'is active again'),
     change('cancel', 'Cancel a task', 'is cancelled'),
-    reading(
-      'history',
-      'Show when a task ran',
-      (call, rest) => onTask(call, rest, (job) => historyOf(call.jobs, job)),
-      TASK,
-    ),
+    reading('history', 'Show when a task ran', (call, rest) => onTask(call, rest, historyOf), TASK),
   ],
 );
 
 function change(name: 'pause' | 'resume' | 'cancel', description: string, outcome: string): Verb {
   const run: Verb['run'] = (call, rest) =>
-    onTask(call, rest, async (job) => {
-      const answer = await call.jobs[name](job);
+    onTask(call, rest, async (job, jobs) => {
+      const answer = await jobs[name](job);
       if (!answer.ok) return answer.reason;
       const { n, state, nextAt, timezone } = answer.job;
       const next = state === 'active' && nextAt !== null ? ` Next: ${timeIn(timezone, nextAt)}.` : '';
@@ -61,13 +56,15 @@ function change(name: 'pause' | 'resume' | 'cancel', description: string, outcom
 async function onTask(
   { command, jobs }: CommandCall,
   rest: string,
-  work: (job: Job) => Promise<string>,
+  work: (job: Job, jobs: Jobs) => Promise<string>,
 ): Promise<CommandAnswer> {
   const n = numberOf(rest);
   if (n === null)
     return { text: 'Usage: /schedule pause, resume, cancel or history, and the number of a task.' };
   const job = await jobs.find(command.chat.id, n);
-  return { text: job === null ? `There is no task ${n} here. /schedule lists the tasks.` : await work(job) };
+  return {
+    text: job === null ? `There is no task ${n} here. /schedule lists the tasks.` : await work(job, jobs),
+  };
 }
 
 /** `3`, `#3` */
@@ -98,7 +95,7 @@ function lineOf(job: Job, personas: Persona[], chars: number): string {
   return `${facts.join(', ')}: ${oneLine(prompt, chars)}`;
 }
 
-async function historyOf(jobs: Jobs, job: Job): Promise<string> {
+async function historyOf(job: Job, jobs: Jobs): Promise<string> {
   const runs = await jobs.runs(job);
   if (runs.length === 0) return `Task ${job.n} has not run yet.`;
   const lines = runs.map(({ slot, attempt, outcome }) => {

@@ -136,18 +136,14 @@ async function limitsFor(call: CommandCall, personas: Persona[], used: PersonaId
       const { scope } = standing;
       if (scope !== 'persona' && personaId !== chat.activePersona) continue;
       // Only owners see the usage of other chats.
-      lines.push(`- ${whose[scope]}: ${scope === 'day' && !isOwner ? shareOf(standing) : leftOf(standing)}`);
+      lines.push(`- ${whose[scope]}: ${leftOf(standing, scope !== 'day' || isOwner)}`);
     }
   }
   return lines;
 }
 
-function leftOf({ unit, used, most }: LimitStatus): string {
+function leftOf({ unit, used, most }: LimitStatus, isExact: boolean): string {
   const left = Math.max(0, most - used);
+  if (!isExact) return `${most === 0 ? 0 : Math.floor((100 * left) / most)} % of the ${unit}`;
   return unit === 'tokens' ? `${left} of ${most} tokens` : `${money(left)} of ${money(most)} in money`;
-}
-
-function shareOf({ unit, used, most }: LimitStatus): string {
-  const share = most === 0 ? 0 : Math.max(0, Math.floor((100 * (most - used)) / most));
-  return `${share} % of the ${unit}`;
 }

@@ -41,16 +41,14 @@ export function mayAddress(media: Media, { attachments = [], quiet, forwardedFro
 
 /** Reads all files that have no outcome yet. null if aborted or the claim is lost. */
 export function readFiles(services: Services, request: FilesRequest): Promise<FilesRead | null> {
-  return read(services, request, (message) => isUnread(message) || isUntold(services.media, message));
+  // The outcome of a file that is replied to may already be known from its own message.
+  const isUntold = ({ attachments = [], words = '', text }: StoredMessage) =>
+    attachments.some(({ ofReply }) => ofReply) && services.media.tell(words, attachments) !== text;
+  return read(services, request, (message) => isUnread(message) || isUntold(message));
 }
 
 export function isUnread({ attachments = [] }: StoredMessage): boolean {
   return attachments.some(({ outcome }) => outcome === undefined);
-}
-
-/** The outcome of a file that is replied to may already be known from its own message. */
-function isUntold(media: Media, { attachments = [], words = '', text }: StoredMessage): boolean {
-  return attachments.some(({ ofReply }) => ofReply) && media.tell(words, attachments) !== text;
 }
 
 async function read(
@@ -93,17 +91,14 @@ async function readOne(
   });
   if (taken === null) return null;
   const { notice, ...read } = taken;
-  const changed = bringsWords(read.attachments) ? { ...read, tainted: true as const } : read;
-  const isKept = await store.keepFiles(claim, { id: message.id, ...changed });
-  return isKept ? { message: { ...message, ...changed }, notice } : null;
-}
-
-/** The text of a document or picture is untrusted; a voice note is the sender's own words. */
-function bringsWords(attachments: StoredMessage['attachments'] = []): boolean {
-  return attachments.some(
+  // The text of a document or picture is untrusted; a voice note is the sender's own words.
+  const bringsWords = read.attachments?.some(
     ({ kind, outcome }) =>
       kind !== 'voice' && outcome?.kind === 'kept' && (outcome.read !== undefined || kind === 'image'),
   );
+  const changed = bringsWords ? { ...read, tainted: true as const } : read;
+  const isKept = await store.keepFiles(claim, { id: message.id, ...changed });
+  return isKept ? { message: { ...message, ...changed }, notice } : null;
 }
 
 /** Maximum time between a file and the question about it. */

@@ -31,10 +31,24 @@ const WHY = { pair: 'unknown sender', unlisted: 'unlisted group', 'stay-out': 'c
 /** Logs ids that were only counted. */
 type Sum = (ids: ChatId[], count: string) => void;
 
+interface Tally {
+  /** How many may still be named. */
+  spare: number;
+  counted: Set<ChatId>;
+  sum: Sum;
+  cancel(): void;
+}
+
+function logCount({ counted, sum }: Tally): void {
+  const count = counted.size < MOST_KNOWN ? String(counted.size) : `${MOST_KNOWN} or more`;
+  if (counted.size > 0) sum([...counted].slice(0, MOST_NAMED), count);
+  counted.clear();
+}
+
 export class Rejections {
   private readonly keptOutBefore = new LRUCache<ChatId, true>({ max: MOST_KNOWN });
-  /** By kind and channel. Each ends after a minute in which nothing was counted. */
-  private readonly tallies = new Map<string, { spare: number; counted: Set<ChatId>; end(): void }>();
+  /** By kind and channel. */
+  private readonly tallies = new Map<string, Tally>();
   private stopped = false;
 
   constructor(private readonly services: Services) {}
@@ -50,41 +64,34 @@ export class Rejections {
   /** Logs the pending counts and stops counting. */
   stop(): void {
     this.stopped = true;
-    for (const tally of this.tallies.values()) tally.end();
+    for (const tally of this.tallies.values()) {
+      tally.cancel();
+      logCount(tally);
+    }
   }
 
   /** Whether it gets a line of its own. Otherwise it is counted, and `sum` logs the count within a minute. */
   private mayName(key: string, id: ChatId, atOnce: number, sum: Sum): boolean {
-    const tally = this.tallies.get(key) ?? this.begin(key, atOnce, sum);
-    if (tally.spare > 0) {
-      tally.spare -= 1;
-      return true;
+    const known = this.tallies.get(key);
+    const tally: Tally = known ?? { spare: atOnce, counted: new Set(), sum, cancel: () => {} };
+    if (!known) {
+      this.tallies.set(key, tally);
+      this.endMinute(key, tally);
     }
-    if (tally.counted.size < MOST_KNOWN) tally.counted.add(id);
-    return false;
+    if (tally.spare === 0 && tally.counted.size < MOST_KNOWN) tally.counted.add(id);
+    if (tally.spare === 0) return false;
+    tally.spare--;
+    return true;
   }
 
-  private begin(key: string, spare: number, sum: Sum) {
-    const { clock } = this.services;
-    const counted = new Set<ChatId>();
-    const flush = () => {
-      const count = counted.size < MOST_KNOWN ? String(counted.size) : `${MOST_KNOWN} or more`;
-      if (counted.size > 0) sum([...counted].slice(0, MOST_NAMED), count);
-      counted.clear();
-    };
-    const minuteIsOver = () => {
-      if (counted.size === 0) this.tallies.delete(key);
-      else cancel = clock.after(MINUTE_MS, minuteIsOver);
-      flush();
-    };
-    let cancel = this.stopped ? () => {} : clock.after(MINUTE_MS, minuteIsOver);
-    const end = () => {
-      cancel();
-      flush();
-    };
-    const tally = { spare, counted, end };
-    this.tallies.set(key, tally);
-    return tally;
+  /** The tally ends after a minute in which nothing was counted. */
+  private endMinute(key: string, tally: Tally): void {
+    if (this.stopped) return;
+    tally.cancel = this.services.clock.after(MINUTE_MS, () => {
+      if (tally.counted.size === 0) this.tallies.delete(key);
+      else this.endMinute(key, tally);
+      logCount(tally);
+    });
   }
 
   /** Somebody may not talk here and is told nothing. Named once per sender. */

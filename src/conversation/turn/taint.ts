@@ -31,14 +31,14 @@ export async function reasonToAsk(
   const reach = await reachOf(tool, given, context);
   if (reach === null) return null;
   const outside = 'The persona has read words from outside, which may have led it to this';
-  if (reach.kind === 'chat') return `${outside}; it reaches another chat, ${chatNamed(reach.chatId)}.`;
+  if (reach.kind === 'chat') {
+    // The id is an argument of the call and may be any text.
+    const isPlain = /^[\w.@%-]{1,120}$/.test(reach.chatId);
+    const chat = isPlain ? reach.chatId : code(oneLine(reach.chatId, CHAT_CHARS));
+    return `${outside}; it reaches another chat, ${chat}.`;
+  }
   if (trust.isNamed(reach.host)) return null;
   return `${outside}; it reaches ${reach.host}, which nobody named in this conversation.`;
-}
-
-/** The id is an argument of the call and may be any text. */
-function chatNamed(id: string): string {
-  return /^[\w.@%-]{1,120}$/.test(id) ? id : code(oneLine(id, CHAT_CHARS));
 }
 
 async function reachOf(tool: AnyTool, given: unknown, context: ToolContext): Promise<Reach | null> {
