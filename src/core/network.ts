@@ -1,6 +1,7 @@
 /** Outgoing connections, direct or by proxy; the addresses that others may send us to; and limits on responses. */
-import type { Agent } from 'node:http';
+import type { Agent, IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIPv4, isIPv6, type LookupFunction, type Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 
 export interface Outward {
@@ -8,12 +9,29 @@ export interface Outward {
   agent(secure: boolean, options?: { idleMs?: number; lookup?: LookupFunction }): Agent;
   /** A separate connection. Errors come as its own events; rejects if the proxy refuses. */
   connect(to: Destination, signal: AbortSignal): Promise<Socket>;
+  /** Without time-outs and redirects. Resolves when the head of the response is there; rejects with Node's own errors. */
+  request(url: URL, ask: OutgoingRequest): Promise<ServerResponse>;
   /** As the global `fetch`, without its time-outs. `lookupFor` also applies to redirects. */
   fetch(options?: { lookupFor?: LookupFor }): typeof fetch;
   /** For libraries that use undici. */
   dispatcher(): Promise<Dispatcher>;
   /** Without its login; null: direct. */
   proxyFor(to: Destination): string | null;
+}
+
+export interface OutgoingRequest {
+  method?: 'GET' | 'POST';
+  headers: Record<string, string>;
+  /** With a stream, the headers hold its length. */
+  body?: string | Buffer | Readable;
+  signal: AbortSignal;
+}
+
+export interface ServerResponse {
+  status: number;
+  headers: IncomingHttpHeaders;
+  /** Decompressed. */
+  body: Readable;
 }
 
 export interface Destination {

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { PassThrough, pipeline, type Readable } from 'node:stream';
 import { constants, createBrotliDecompress, createInflateRaw, createUnzip } from 'node:zlib';
+import type { OutgoingRequest, Outward, ServerResponse } from './network.js';
 
 /** Asks for no compression: responses are limited as they arrive. */
 export const NOT_PACKED = { 'accept-encoding': 'identity' };
@@ -49,13 +50,12 @@ export async function wholeOf(body: AsyncIterable<Uint8Array>, most: number): Pr
 }
 
 /** Whatever its status. Rejects if the body exceeds `most` bytes. */
-export async function fetchWhole(
-  ask: typeof fetch,
+export async function wholeAnswer(
+  { request }: Pick<Outward, 'request'>,
   url: URL,
-  { headers, ...sent }: Omit<RequestInit, 'headers'> & { headers: Record<string, string> },
+  { headers, ...sent }: OutgoingRequest,
   most: number,
-): Promise<{ status: number; headers: Headers; bytes: Buffer }> {
-  const asked = { redirect: 'manual' as const, ...sent, headers: { ...NOT_PACKED, ...headers } };
-  const { status, headers: received, body } = await ask(url, asked);
-  return { status, headers: received, bytes: await wholeOf((body ?? []) as AsyncIterable<Uint8Array>, most) };
+): Promise<Omit<ServerResponse, 'body'> & { bytes: Buffer }> {
+  const { body, ...head } = await request(url, { ...sent, headers: { ...NOT_PACKED, ...headers } });
+  return { ...head, bytes: await wholeOf(body, most) };
 }

@@ -3,9 +3,9 @@ import { type Clock, OVER } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { addressOf, type Outward, rootCause } from '../core/network.js';
+import { addressOf, type Outward, rootCause, type ServerResponse } from '../core/network.js';
 import type { Embedder } from '../core/recall.js';
-import { fetchWhole } from '../core/response-body.js';
+import { wholeAnswer } from '../core/response-body.js';
 import { backoff } from '../core/retry.js';
 import {
   asVector,
@@ -76,19 +76,17 @@ export class EmbeddingServer implements VectorSource {
   readonly place: string;
   private readonly title: string;
   private readonly address: ReturnType<typeof addressOf>;
-  private readonly fetch: typeof fetch;
   private readonly timeoutMs: number;
   private batchSize: number;
   private takesDimensions = true;
 
   constructor(private readonly options: EmbeddingServerOptions) {
-    const { baseUrl, model, apiKey, outward, timeoutSeconds, batchSize = 64 } = options;
+    const { baseUrl, model, apiKey, timeoutSeconds, batchSize = 64 } = options;
     this.place = placeOf(baseUrl);
     this.title = `The embedding server at ${this.place} (model "${model}")`;
     this.address = addressOf(baseUrl, '/embeddings');
     Object.assign(this.address.headers, { 'content-type': 'application/json', accept: 'application/json' });
     if (apiKey !== null) this.address.headers.authorization = `Bearer ${apiKey}`;
-    this.fetch = outward.fetch();
     this.timeoutMs = timeoutSeconds * 1000;
     this.batchSize = batchSize;
   }
@@ -186,10 +184,15 @@ export class EmbeddingServer implements VectorSource {
     const stopTimer = clock.after(this.timeoutMs, () => late.abort(OVER));
     const length = dimensions === null || !this.takesDimensions ? {} : { dimensions };
     const body = JSON.stringify({ model, input: texts, encoding_format: 'float', ...length });
-    const sent = { method: 'POST', headers, body, signal: AbortSignal.any([signal, late.signal]) };
+    const ended = AbortSignal.any([signal, late.signal]);
     try {
       const most = Math.max(LEAST_BOUND, texts.length * BYTES_A_VECTOR);
-      const answer = await fetchWhole(this.fetch, url, sent, most);
+      const answer = await wholeAnswer(
+        this.options.outward,
+        url,
+        { method: 'POST', headers, body, signal: ended },
+        most,
+      );
       const text = answer.bytes.toString('utf8');
       return readAnswer({ ...answer, text }, texts.length, clock.now());
     } catch (error) {
@@ -240,14 +243,14 @@ const TOO_LONG =
 const LASTING = [401, 403, 404];
 
 export function readAnswer(
-  { status, headers, text }: { status: number; headers: Headers; text: string },
+  { status, headers, text }: Omit<ServerResponse, 'body'> & { text: string },
   count: number,
   now: number,
 ): Answer {
   if (status === 200) return readVectors(text, count);
   const words = `${status}: ${reasonIn(text)}`;
   if (status === 429 || status === 503) {
-    return { kind: 'busy', words, waitMs: waitOf(headers.get('retry-after'), now) };
+    return { kind: 'busy', words, waitMs: waitOf(headers['retry-after'] ?? null, now) };
   }
   if (status === 413) return { kind: 'refused', words, tooLong: true, transient: false };
   if (status === 400 || status === 422) {

@@ -56,7 +56,6 @@ export function createPost(
   mostBytes: number,
 ): HttpPost {
   const { url, headers } = addressOf(server.baseUrl, path);
-  const ask = outward.fetch();
   Object.assign(headers, NOT_PACKED, {
     accept: 'application/json, text/event-stream',
     'content-type': 'application/json',
@@ -67,19 +66,17 @@ export function createPost(
 
   return async (body, signal) => {
     const hasPictures = body.pictures.length > 0;
-    const sent = {
-      method: 'POST',
-      redirect: 'manual',
-      signal,
-      headers: hasPictures ? { ...headers, 'content-length': `${lengthOf(body)}` } : headers,
-      body: hasPictures ? Readable.from(piecesOf(body)) : body.text,
-      duplex: 'half',
-    };
-    const response = await ask(url, sent as never).catch((error) => {
+    const sent = hasPictures
+      ? {
+          headers: { ...headers, 'content-length': `${lengthOf(body)}` },
+          body: Readable.from(piecesOf(body)),
+        }
+      : { headers, body: body.text };
+    const response = await outward.request(url, { method: 'POST', ...sent, signal }).catch((error) => {
       throw connectionError(error);
     });
-    if (!response.ok) throw await refusal(response, clock.now(), mostBytes * TIMES_AN_ANSWER);
-    return (response.body ?? Readable.from([])) as AsyncIterable<Uint8Array>;
+    if (response.status >= 200 && response.status < 300) return response.body;
+    throw await refusal(response, clock.now(), mostBytes * TIMES_AN_ANSWER);
   };
 }
 

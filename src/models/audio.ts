@@ -4,7 +4,7 @@ import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Speaker, Transcriber } from '../core/media.js';
 import { addressOf, MOST_DOCUMENT_BYTES, type Outward } from '../core/network.js';
-import { fetchWhole } from '../core/response-body.js';
+import { wholeAnswer } from '../core/response-body.js';
 import { classify, connectionError, plainWords, refusalOf, ServerError } from './failures.js';
 import { parse, record } from './json.js';
 import { redactorFor, shownUrl } from './redact.js';
@@ -101,13 +101,19 @@ function createAsk(
   mostBytes: number,
 ): (body: string | FormData, signal: AbortSignal) => Promise<Buffer> {
   const { url, headers } = addressOf(server.baseUrl, path);
-  const fetchThere = outward.fetch();
   if (server.apiKey) headers.authorization = `Bearer ${server.apiKey}`;
 
   async function once(body: string | FormData, signal: AbortSignal): Promise<Buffer> {
-    const type = typeof body === 'string' ? { 'content-type': 'application/json' } : {};
-    const sent = { method: 'POST', headers: { ...headers, ...type }, body, signal };
-    const answer = await fetchWhole(fetchThere, url, sent, mostBytes).catch((error) => {
+    const encoded = new Response(body);
+    const type = typeof body === 'string' ? 'application/json' : (encoded.headers.get('content-type') ?? '');
+    const bytes = Buffer.from(await encoded.arrayBuffer());
+    const sent = {
+      method: 'POST',
+      headers: { ...headers, 'content-type': type },
+      body: bytes,
+      signal,
+    } as const;
+    const answer = await wholeAnswer(outward, url, sent, mostBytes).catch((error) => {
       throw connectionError(error);
     });
     if (answer.status >= 200 && answer.status < 300) return answer.bytes;

@@ -1,6 +1,6 @@
 /** Errors of model servers: one shape for all, their fault code, whether and when to retry, and the message for operators. */
 import { describe, Fault, type FaultCode } from '../core/errors.js';
-import { rootCause } from '../core/network.js';
+import { rootCause, type ServerResponse } from '../core/network.js';
 import { backoff } from '../core/retry.js';
 import { parse, record, word } from './json.js';
 
@@ -77,11 +77,15 @@ export function throwIfFailed(finish: string | null): void {
 }
 
 /** Reads an unsuccessful response as far as it comes. Some servers repeat the whole request in it, so at most `mostBytes` are read. */
-export async function refusal(response: Response, now: number, mostBytes: number): Promise<ServerError> {
+export async function refusal(
+  response: ServerResponse,
+  now: number,
+  mostBytes: number,
+): Promise<ServerError> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
   try {
-    for await (const piece of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    for await (const piece of response.body) {
       pieces.push(piece);
       bytes += piece.length;
       if (bytes > mostBytes) break;
@@ -93,11 +97,11 @@ export async function refusal(response: Response, now: number, mostBytes: number
 }
 
 export function refusalOf(
-  { status, headers }: { status: number; headers: Headers },
+  { status, headers }: Omit<ServerResponse, 'body'>,
   text: string,
   now: number,
 ): ServerError {
-  const shouldRetry = headers.get('x-should-retry');
+  const shouldRetry = headers['x-should-retry'];
   return new ServerError({
     kind: 'answered',
     ...errorBody(parse(text) ?? text),
@@ -156,10 +160,10 @@ export function plainWords(text: string): string {
 }
 
 /** In ms. */
-function retryAfter(headers: Headers, now: number): number | undefined {
-  const milliseconds = Number.parseFloat(headers.get('retry-after-ms') ?? '');
+function retryAfter(headers: ServerResponse['headers'], now: number): number | undefined {
+  const milliseconds = Number.parseFloat(String(headers['retry-after-ms']));
   if (milliseconds >= 0) return milliseconds;
-  const after = headers.get('retry-after') ?? '';
+  const after = headers['retry-after'] ?? '';
   const seconds = Number(after);
   if (after.trim() !== '' && seconds >= 0) return seconds * 1000;
   const date = Date.parse(after);

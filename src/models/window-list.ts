@@ -1,7 +1,7 @@
 /** A model's context window from the server's lists of models. */
 import type { Clock } from '../core/clock.js';
 import { addressOf, type Outward } from '../core/network.js';
-import { fetchWhole } from '../core/response-body.js';
+import { wholeAnswer } from '../core/response-body.js';
 import { parse, record } from './json.js';
 import type { Endpoint } from './server-ways.js';
 
@@ -15,7 +15,6 @@ export function createWindowList(
   outward: Outward,
   clock: Clock,
 ): (model: string) => Promise<number | null> {
-  const ask = outward.fetch();
   const lists = [
     addressOf(server.baseUrl, '/models'),
     // LM Studio's own list.
@@ -28,7 +27,7 @@ export function createWindowList(
     const all = { ...OURS, ...headers, ...keyHeaders(url, server.apiKey), ...server.headers };
     try {
       const sent = { headers: all, signal: late.signal };
-      const { status, bytes } = await fetchWhole(ask, url, sent, MOST_LIST_BYTES);
+      const { status, bytes } = await wholeAnswer(outward, url, sent, MOST_LIST_BYTES);
       return status === 200 ? windowIn(parse(bytes.toString('utf8')), model) : null;
     } catch {
       // The chat's own request reports the error.

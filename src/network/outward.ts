@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as secureConnect } from 'node:tls';
 import { type Destination, MOST_DOCUMENT_BYTES, type Outward } from '../core/network.js';
 import { createDispatcher, createFetch } from './fetch.js';
+import { createRequest } from './request.js';
 import { type Proxies, proxyFor, shownProxy } from './rules.js';
 import { tunnel } from './tunnel.js';
 
@@ -64,13 +65,16 @@ export function createOutward(proxies: Proxies): Outward {
     return secure ? secureConnect(there) : plainConnect(there);
   }
 
+  const agent: Outward['agent'] = (secure, { idleMs, lookup } = {}) =>
+    new (secure ? SecureAgent : PlainAgent)({
+      ...(idleMs === undefined ? { keepAlive: false } : { keepAlive: true, timeout: idleMs }),
+      ...(lookup && { lookup }),
+    });
+
   return {
-    agent: (secure, { idleMs, lookup } = {}) =>
-      new (secure ? SecureAgent : PlainAgent)({
-        ...(idleMs === undefined ? { keepAlive: false } : { keepAlive: true, timeout: idleMs }),
-        ...(lookup && { lookup }),
-      }),
+    agent,
     connect,
+    request: createRequest(agent),
     fetch: ({ lookupFor } = {}) =>
       createFetch(async (to, signal) => connect({ ...to, lookup: await lookupFor?.(to) }, signal)),
     dispatcher: createDispatcher(connect, { maxResponseSize: MOST_DOCUMENT_BYTES }),

@@ -7,7 +7,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextPass } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { gzip, gzipSync } from 'node:zlib';
 import { type Clock, OVER } from '../core/clock.js';
 import { createMutex } from '../core/concurrency.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
@@ -34,6 +34,9 @@ const LAST_WRITES_MS = 2_000;
 const SILENT_MS = 600_000;
 
 const compressed = promisify(gzip);
+const LEVEL = { level: 1 };
+/** Up to this size, in characters, the thread pool would cost several times as much as compressing here. */
+const AT_ONCE = 200_000;
 
 /** `bytes`: limit of all records; 0 disables recording. `clean`: redacts secrets in a text. */
 export class Records implements TurnRecords {
@@ -115,7 +118,7 @@ export class Records implements TurnRecords {
       const text = clean(json);
       // Redacting may have broken the JSON.
       if (text !== json) JSON.parse(text);
-      const packed = await compressed(text, { level: 1 });
+      const packed = text.length < AT_ONCE ? gzipSync(text, LEVEL) : await compressed(text, LEVEL);
       const place = folderOf(folder, record.chatId, record.personaId);
       const time = new Date(record.startedAt).toISOString().replaceAll(/[-:Z]/g, '');
       // Records contain conversations. Synchronous: the thread pool would cost ten times as much CPU.

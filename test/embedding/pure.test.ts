@@ -77,7 +77,7 @@ describe('vectors', () => {
 
 describe('an answer', () => {
   const headersOf = (retryAfter: string | null) =>
-    new Headers(retryAfter === null ? {} : { 'retry-after': retryAfter });
+    retryAfter === null ? {} : { 'retry-after': retryAfter };
   const read = (status: number, text: string, retryAfter: string | null = null) =>
     readAnswer({ status, text, headers: headersOf(retryAfter) }, 1, Date.UTC(2026, 0, 1));
 
