@@ -68,10 +68,10 @@ export async function buildContext(
   await prepareFiles(services, request);
   const last = services.lastRequests.of(request);
   const perspective = perspectiveOf(services, personaId, personas, tools);
-  const window = await readWindow(services, request.room, perspective, batch);
+  const window = await readWindow(services, request.room, perspective, batch, last.window);
   const seesWorkspace = services.workspace !== undefined && (await isOwnersOrder(authorisation));
   const known = await gatherKnowledge(services, request, tools, last.prefix, now, seesWorkspace);
-  services.lastRequests.keep(request, { prefix: known.prefix });
+  services.lastRequests.keep(request, { prefix: known.prefix, window: window.stored });
   const recollection = await recalledFor(services, request, window, known.promptMemory);
   const { view } = window;
 

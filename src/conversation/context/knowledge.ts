@@ -10,6 +10,7 @@ import { type Memory, type MemoryOwner, type PromptMemory, type SeenTier, TIERS 
 import { block, type Origin, originOf } from '../../core/origin.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
+import type { Span, ViewRecord } from '../../core/transcript.js';
 import type { Services, Subject } from '../services.js';
 import type { Perspective } from './history.js';
 import { changesOf } from './memory-changes.js';
@@ -143,9 +144,14 @@ function memoryNow(changes: string): string {
   );
 }
 
+/** What the store holds of a window. */
+export type StoredWindow = Span & { view: ViewRecord };
+
 /** A view's last request; null before the first. */
 interface LastRequest {
   prefix: PromptPrefix | null;
+  /** The messages of its window, as stored. */
+  window: StoredWindow | null;
   /** The memory given to the last answer, as stored. */
   memory: PromptMemory | null;
 }
@@ -157,15 +163,21 @@ interface ViewState {
   revision: number;
 }
 
-const MOST_VIEWS = 200;
+/** The limit of all kept requests together, in characters: some tens of megabytes. */
+const MOST_CHARS = 16_000_000;
+/** A message takes about as much beside its text. */
+const CHARS_AROUND_EACH = 400;
 
 /** The last requests of the views used most recently. */
 export class LastRequests {
-  private readonly kept = new LRUCache<string, LastRequest & { revision: number }>({ max: MOST_VIEWS });
+  private readonly kept = new LRUCache<string, LastRequest & { revision: number }>({
+    maxSize: MOST_CHARS,
+    sizeCalculation: ({ window }) => CHARS_AROUND_EACH + (window === null ? 0 : charsOf(window)),
+  });
 
   of({ room, personaId, revision }: ViewState): LastRequest {
     const known = this.kept.get(`${room}\n${personaId}`);
-    return known?.revision === revision ? known : { prefix: null, memory: null };
+    return known?.revision === revision ? known : { prefix: null, window: null, memory: null };
   }
 
   keep(view: ViewState, changed: Partial<LastRequest>): void {
@@ -173,4 +185,13 @@ export class LastRequests {
     const revision = Math.max(view.revision, this.kept.get(key)?.revision ?? 0);
     this.kept.set(key, { ...this.of({ ...view, revision }), ...changed, revision });
   }
+}
+
+function charsOf({ messages, steps }: StoredWindow): number {
+  let chars = messages.length * CHARS_AROUND_EACH;
+  for (const { text } of messages) chars += text.length;
+  for (const step of [...steps.values()].flat()) {
+    chars += CHARS_AROUND_EACH + (step.kind === 'result' ? step.content.length : 0);
+  }
+  return chars;
 }

@@ -1,14 +1,18 @@
-/** Step 4 of the route: the contents of a persona's window, read from the store in each turn. */
+/** Step 4 of the route: the contents of a persona's window. Each turn reads only what was heard since the last request. */
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { ModelImage, ModelMessage } from '../../core/model.js';
-import type { HeardMessage, StoredMessage, ViewRecord } from '../../core/transcript.js';
+import { BEGINNING } from '../../core/position.js';
+import type { HeardMessage, StoredMessage, ViewRecord, WindowAsk } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 import { isNamed, type Trust } from '../turn/taint.js';
 import type { ShownMessage } from './albums.js';
 import { asShown, historyEntries, type Perspective } from './history.js';
+import type { StoredWindow } from './knowledge.js';
 
 export interface WindowContent {
   view: ViewRecord;
+  /** As stored, to be kept for the next turn. */
+  stored: StoredWindow;
   /** There were more addressed messages than a request may contain. */
   overfull: boolean;
   /** Number of messages of each kind, without the batch. */
@@ -42,16 +46,14 @@ export async function readWindow(
   room: RoomId,
   perspective: Perspective,
   batch: readonly StoredMessage[],
+  last: StoredWindow | null,
 ): Promise<WindowContent> {
   const { compactAfterMessages, overheardMessages } = settings;
   const { personaId } = perspective;
-  const { view, more, steps, ...stored } = await store.window({
-    room,
-    personaId,
-    limit: compactAfterMessages * ROWS_PER_WINDOW + batch.length,
-    overheard: overheardMessages,
-    except: [],
-  });
+  const limit = compactAfterMessages * ROWS_PER_WINDOW + batch.length;
+  const ask = { room, personaId, limit, overheard: overheardMessages, except: [] };
+  const stored = (last && (await continued(store, ask, last))) ?? (await store.window(ask));
+  const { view, more, steps } = stored;
   const heard = asShown(stored.messages);
   const ids = new Set(batch.map(({ id }) => id));
   const isOfBatch = ({ items }: ShownMessage<HeardMessage>) => items.some(({ id }) => ids.has(id));
@@ -64,6 +66,7 @@ export async function readWindow(
   const all = [...stored.messages, ...batch];
   return {
     view,
+    stored,
     overfull: more,
     addressed,
     overheard: others.length - addressed,
@@ -76,6 +79,25 @@ export async function readWindow(
     },
     entries: (images) => historyEntries(messages, steps, perspective, { images }),
   };
+}
+
+/** The last window with what was heard since; null if it has moved, or older messages would have to go. */
+async function continued(
+  store: Services['store'],
+  ask: WindowAsk,
+  last: StoredWindow,
+): Promise<StoredWindow | null> {
+  const news = await store.window({ ...ask, after: last.messages.at(-1)?.position ?? BEGINNING });
+  const { resetAt, windowAfter } = last.view;
+  const isOther =
+    news.more ||
+    news.view.resetAt !== resetAt ||
+    news.view.windowAfter.heardAfter !== windowAfter.heardAfter ||
+    news.view.windowAfter.messageId !== windowAfter.messageId;
+  const messages = [...last.messages, ...news.messages];
+  const addressed = messages.filter((message) => message.addressed).length;
+  if (isOther || addressed > ask.limit || messages.length - addressed > ask.overheard) return null;
+  return { view: news.view, messages, steps: new Map([...last.steps, ...news.steps]), more: last.more };
 }
 
 /**
