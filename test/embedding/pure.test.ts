@@ -76,8 +76,7 @@ describe('vectors', () => {
 });
 
 describe('an answer', () => {
-  const headersOf = (retryAfter: string | null) =>
-    retryAfter === null ? {} : { 'retry-after': retryAfter };
+  const headersOf = (retryAfter: string | null) => (retryAfter === null ? {} : { 'retry-after': retryAfter });
   const read = (status: number, text: string, retryAfter: string | null = null) =>
     readAnswer({ status, text, headers: headersOf(retryAfter) }, 1, Date.UTC(2026, 0, 1));
 
