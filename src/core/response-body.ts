@@ -51,7 +51,7 @@ export async function wholeOf(body: AsyncIterable<Uint8Array>, most: number): Pr
 
 /** Whatever its status. Rejects if the body exceeds `most` bytes. */
 export async function wholeAnswer(
-  { request }: Pick<Outward, 'request'>,
+  { request }: Outward,
   url: URL,
   { headers, ...sent }: OutgoingRequest,
   most: number,

@@ -144,7 +144,7 @@ function memoryNow(changes: string): string {
   );
 }
 
-/** What the store holds of a window. */
+/** A window as stored. */
 export type StoredWindow = Span & { view: ViewRecord };
 
 /** A view's last request; null before the first. */
