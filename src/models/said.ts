@@ -1,22 +1,12 @@
 /**
- * Step 5, inside the model client: the part of a model's text that is meant for people. Without the right parser, servers leave in
- * it calls (`written-calls.ts`), control tokens and channels (`template-text.ts`), and invented turns in the gateway's own
- * elements. Calls become calls, the rest is cut; code, and sentences about such things, stay. Pure; linear time.
+ * The part of a model's text that is meant for people. Without the right parser, servers leave in it calls (`written-calls.ts`),
+ * control tokens and channels (`template-text.ts`), and invented turns in the gateway's own elements. Pure; linear time.
  */
 import type { ModelMessage, ToolDescription } from '../core/model.js';
 import { calledName } from './history.js';
 import { argumentsJson, parse, record } from './json.js';
-import {
-  channelAt,
-  channelEnd,
-  createTicks,
-  fenceAt,
-  mayBeChannel,
-  ownHeadEnd,
-  type Ticks,
-  tokenAt,
-} from './template-text.js';
-import { BlockReader, callsIn, jsonEnd, type WrittenCall } from './written-calls.js';
+import { channelAt, createInlineCode, fenceAt, mayBeChannel, ownHeadEnd, tokenAt } from './template-text.js';
+import { Blocks, callOf, callsIn, jsonEnd, mayOpen, type WrittenCall } from './written-calls.js';
 
 export interface Said {
   text: string;
@@ -56,7 +46,7 @@ const HALF_CALL =
 
 type Part =
   /** Said unchanged. `mayChange`: more text may turn it into code. */
-  | { kind: 'words'; end: number; mayChange?: true }
+  | { kind: 'words'; end: number; mayChange?: boolean }
   | { kind: 'cut'; end: number }
   /** The text so far was reasoning; the answer begins here. */
   | { kind: 'anew'; end: number }
@@ -65,23 +55,26 @@ type Part =
   /** Only in an unfinished text: more is needed to decide. */
   | { kind: 'undecided' };
 
-/** Reads one answer: repeatedly while it grows, and once when it is complete. */
-export interface SaidReader {
-  /** The part of an unfinished text that can be shown because nothing that follows can change it. */
-  soFar(text: string): string;
-  whole(text: string): Said;
-}
+const UNDECIDED: Part = { kind: 'undecided' };
 
-/** `messages`: what the model was shown and may quote. */
+export type SaidReader = ReturnType<typeof createSaidReader>;
+
+/** Reads one answer: repeatedly while it grows, and once when it is complete. `messages`: what the model was shown and may quote. */
 export function createSaidReader({
   tools,
   messages,
 }: {
   tools: readonly ToolDescription[];
   messages: readonly ModelMessage[];
-}): SaidReader {
-  let looks = MOST_QUOTES;
-  const isQuoted = (words: string) => looks-- > 0 && messages.some(({ content }) => content.includes(words));
+}) {
+  const quotes = new Map<string, boolean>();
+  const isQuoted = (words: string) => {
+    if (!quotes.has(words) && quotes.size < MOST_QUOTES) {
+      const isShown = messages.some(({ content }) => content.includes(words));
+      quotes.set(words, isShown);
+    }
+    return quotes.get(words) ?? false;
+  };
   const offered = new Map(tools.map((tool) => [tool.name, tool]));
   const names: ReadonlySet<string> = new Set(offered.keys());
   const isOffered = (name: string) => names.has(calledName(name, names));
@@ -89,249 +82,217 @@ export function createSaidReader({
     const called = calledName(name, names);
     return { name: called, arguments: argumentsAs(given, offered.get(called)) };
   };
-  /** Kept so that a long text is not read from its beginning each time. */
-  let progress = beginning();
-  let seen = '';
 
   return {
-    soFar(text) {
+    /** The part of an unfinished text that can be shown because nothing that follows can change it. */
+    soFar(text: string): string {
       if (names.size > 0 && HALF_CALL.test(text.slice(0, NEAR))) return '';
-      if (!text.startsWith(seen)) progress = beginning();
-      seen = text;
-      return scan(progress, placeOf(text, false, isOffered, isQuoted));
+      return new Scan(text, false, isOffered, isQuoted).words();
     },
 
-    whole(text) {
+    whole(text: string): Said {
       const alone = aloneIn(text)?.map(calledAs) ?? [];
       if (alone.length > 0 && alone.every(({ name }) => names.has(name))) {
         return { text: '', calls: alone, failed: null, isOpen: false };
       }
-      const found = beginning();
-      const words = scan(found, placeOf(text, true, isOffered, isQuoted));
-      const calls = found.calls.map(calledAs);
+      const scan = new Scan(text, true, isOffered, isQuoted);
+      const words = scan.words();
+      const calls = scan.calls.map(calledAs);
       if (calls.some(({ name }) => names.has(name))) {
-        return { text: found.beforeCalls ?? words, calls, failed: null, isOpen: false };
+        return { text: scan.beforeCalls ?? words, calls, failed: null, isOpen: false };
       }
       const [unknown] = calls;
       const why = unknown === undefined ? null : `There is no tool named ${unknown.name}.`;
-      const failed = names.size === 0 ? null : found.isBroken ? UNREADABLE : why;
-      return { text: words, calls: [], failed, isOpen: found.isOpen };
+      const failed = names.size === 0 ? null : scan.isBroken ? 'It could not be read.' : why;
+      return { text: words, calls: [], failed, isOpen: scan.isOpen };
     },
   };
 }
 
-const UNREADABLE = 'It could not be read.';
-
-interface Place {
-  text: string;
-  isWhole: boolean;
-  isOffered: (name: string) => boolean;
-  /** Whether the model was shown these words. */
-  isQuoted: (words: string) => boolean;
-  ticks: (at: number) => Ticks;
-  reader: BlockReader;
-}
-
-function placeOf(
-  text: string,
-  isWhole: boolean,
-  isOffered: Place['isOffered'],
-  isQuoted: Place['isQuoted'],
-): Place {
-  const reader = new BlockReader(text, isOffered);
-  return { text, isWhole, isOffered, isQuoted, ticks: createTicks(text), reader };
-}
-
-interface Progress {
-  /** `kept`: the said text before `from`. Everything from `from` to `at`, where reading continues, is said. */
-  kept: string[];
-  from: number;
-  at: number;
-  hasWords: boolean;
-  isCut: boolean;
-  calls: WrittenCall[];
-  beforeCalls: string | null;
-  isBroken: boolean;
-  isOpen: boolean;
-}
-
-function beginning(): Progress {
-  const nothing = { kept: [], from: 0, at: 0, hasWords: false, isCut: false };
-  return { ...nothing, calls: [], beforeCalls: null, isBroken: false, isOpen: false };
-}
-
-/** Continues reading and returns the text said. */
-function scan(progress: Progress, place: Place): string {
-  const { text, isWhole } = place;
-  const said = (to: number) => progress.kept.join('') + text.slice(progress.from, to);
-  const half = isWhole ? null : HALF_SIGN.exec(text.slice(Math.max(progress.at, text.length - NEAR)));
-  const known = text.length - (half?.[0].length ?? 0);
-  /** From here on, nothing is final. */
-  let mayChange = false;
-  SIGN.lastIndex = progress.at;
-  for (let sign = SIGN.exec(text); sign !== null; sign = SIGN.exec(text)) {
-    const at = sign.index;
-    const behindSign = SIGN.lastIndex;
-    if (at >= known) break;
-    progress.hasWords ||= /\S/u.test(text.slice(progress.at, at));
-    if (!mayChange) progress.at = at;
-    const part = partAt(place, at, !progress.hasWords);
-    if (part.kind === 'words') {
-      SIGN.lastIndex = Math.max(part.end, behindSign);
-      progress.hasWords = true;
-      mayChange ||= !isWhole && (part.mayChange === true || SIGN.lastIndex >= text.length);
-      if (!mayChange) progress.at = SIGN.lastIndex;
-      continue;
-    }
-    const isKnown = isWhole || (!mayChange && part.kind !== 'over' && part.kind !== 'calls');
-    if (part.kind === 'undecided' || !isKnown) return progress.isCut ? said(at).trim() : said(at).trimEnd();
-    progress.isCut = true;
-    if (part.kind === 'over') return said(at).trim();
-    if (part.kind === 'calls') {
-      if (progress.beforeCalls === null) progress.beforeCalls = said(at).trim();
-      if (part.calls === null) progress.isBroken = true;
-      else for (const call of part.calls) progress.calls.push(call);
-      progress.isOpen ||= part.isOpen;
-    }
-    if (part.kind === 'anew') {
-      progress.kept = [];
-      progress.hasWords = false;
-    } else progress.kept.push(text.slice(progress.from, at));
-    progress.from = part.end;
-    progress.at = part.end;
-    SIGN.lastIndex = part.end;
-  }
-  if (isWhole) return progress.isCut ? said(text.length).trim() : text;
-  return progress.isCut ? said(known).trimStart() : said(known);
-}
-
-function partAt(place: Place, at: number, isFirst: boolean): Part {
-  const { text, reader } = place;
-  const sign = text[at];
-  if (sign === '`' || sign === '~') return codeAt(place, at);
-  const block = reader.read(at);
-  if (block !== null) {
-    const { end, calls } = block;
-    if (!calls?.some(({ name }) => place.isOffered(name)) && !block.isOpen) {
-      const around = aroundOf(place, at, end);
-      if (around === 'undecided') return { kind: 'undecided' };
-      if (around.isInSentence && !text.slice(at, end).includes('\n')) return { kind: 'words', end };
-    }
-    return { kind: 'calls', ...block };
-  }
-  if (!place.isWhole && text.length - at < NEAR && (reader.mayBegin(at) || mayBeChannel(text, at))) {
-    if (channelAt(text, at) === null) return { kind: 'undecided' };
-  }
-  return elementPart(place, at, isFirst) ?? channelPart(place, at, isFirst) ?? tokenPart(place, at, isFirst);
-}
-
-function codeAt({ text, ticks, isWhole }: Place, at: number): Part {
-  const indent = LINE_BEGIN.exec(text.slice(Math.max(0, at - MOST_INDENT), at));
-  CALL_FENCE.lastIndex = at;
-  const isCall = CALL_FENCE.test(text);
-  const fence = indent === null && !isCall ? null : fenceAt(text, at);
-  if (fence === null) {
-    if (text[at] !== '`') return { kind: 'words', end: at + 1 };
-    const { end, mayClose } = ticks(at);
-    return { kind: 'words', end, ...(mayClose && { mayChange: true }) };
-  }
-  if (!isWhole && !fence.isBegun) return { kind: 'undecided' };
-  if (!isCall) return { kind: 'words', end: fence.end };
-  const calls = callsIn(text.slice(fence.from, fence.to));
-  return { kind: 'calls', end: fence.end, calls, isOpen: false };
-}
-
+/** The line around a part of the text. */
 interface Around {
-  /** Words come before and after it in its line. */
-  isInSentence: boolean;
-  /** The rest of its line, before and after it. */
   before: string;
   after: string;
+  /** Words come before and after it. */
+  isInSentence: boolean;
 }
 
-function aroundOf({ text, isWhole }: Place, at: number, end: number): Around | 'undecided' {
-  const before =
-    text
-      .slice(Math.max(0, at - NEAR), at)
-      .split('\n')
-      .at(-1) ?? '';
-  const [after = '', ...more] = text.slice(end, end + NEAR).split('\n');
-  if (!isWhole && more.length === 0 && after.length < NEAR) return 'undecided';
-  const isInSentence = before.trim() !== '' && /^\s*[^\s<[]/u.test(after);
-  return { isInSentence, before, after };
-}
+/** One reading of a text from its beginning. */
+class Scan {
+  readonly calls: WrittenCall[] = [];
+  beforeCalls: string | null = null;
+  isBroken = false;
+  isOpen = false;
+  private readonly blocks: Blocks;
+  private readonly inlineCodeEnd;
 
-/** An element of the gateway: an invented turn, unless it is being talked about. */
-function elementPart(place: Place, at: number, isFirst: boolean): Part | null {
-  const { text } = place;
-  ELEMENT.lastIndex = at;
-  MARKED_ELEMENT.lastIndex = at;
-  const match = ELEMENT.exec(text) ?? MARKED_ELEMENT.exec(text);
-  if (match === null) return null;
-  const [whole, slash, name = '', attributes] = match;
-  const end = at + whole.length;
-  const closing = `</${name}>`;
-  const line = text.slice(end, end + NEAR).split('\n', 1)[0] ?? '';
-  const closed = slash === '' ? line.indexOf(closing) : -1;
-  const around = aroundOf(place, at, closed < 0 ? end : end + closed + closing.length);
-  if (around === 'undecided') return { kind: 'undecided' };
-  // A turn follows the end of a sentence and has a time; a mention is in the middle of a sentence or quoted.
-  const spokenOf = TIMED.test(attributes ?? '') ? /["'“”‘’«(]$/u : /[^\s.!?。！？…]\s+$|["'“”‘’«(]$/u;
-  if (around.isInSentence && spokenOf.test(around.before)) {
-    return { kind: 'words', end: closed < 0 ? end : end + closed + closing.length };
+  constructor(
+    private readonly text: string,
+    private readonly isWhole: boolean,
+    private readonly isOffered: (name: string) => boolean,
+    /** Whether the model was shown these words. */
+    private readonly isQuoted: (words: string) => boolean,
+  ) {
+    this.blocks = new Blocks(text, isOffered);
+    this.inlineCodeEnd = createInlineCode(text);
   }
-  // A bare tag at the start of a line, followed by the rest of a sentence.
-  if (slash === '' && attributes === undefined && closed < 0 && /^ +[^\s<]/u.test(line)) {
-    return { kind: 'words', end };
-  }
-  if (slash !== '') return { kind: 'cut', end };
-  // In the middle of a line, the model quotes what it was shown: keep the words and cut the tags.
-  if (around.before.trim() !== '') {
-    if (!place.isWhole && text.length < end + QUOTED_CHARS) return { kind: 'undecided' };
-    if (place.isQuoted(text.slice(at, end + QUOTED_CHARS))) return { kind: 'cut', end };
-  }
-  return isFirst && /^own_message$/i.test(name) ? { kind: 'cut', end } : { kind: 'over' };
-}
 
-function channelPart({ text, isWhole }: Place, at: number, isFirst: boolean): Part | null {
-  const channel = channelAt(text, at);
-  if (channel === null) return null;
-  const { name, to, isTurn, end } = channel;
-  const opening = /\s{0,20}(?=\{)/uy;
-  opening.lastIndex = end;
-  const json = to !== null && opening.test(text) ? jsonEnd(text, opening.lastIndex, text.length) : null;
-  const over = json ?? channelEnd(text, end);
-  if (to !== null) {
-    const given = text.slice(end, over).trim();
-    const call: WrittenCall | null = record(parse(given)) && { name: to, given: { json: given } };
-    return { kind: 'calls', end: over, calls: call && [call], isOpen: call === null && over === text.length };
+  /** The text said. */
+  words(): string {
+    const { text, isWhole } = this;
+    const half = isWhole ? null : HALF_SIGN.exec(text.slice(-NEAR));
+    const known = text.length - (half?.[0].length ?? 0);
+    /** Said before `from`; all from there to `at` is said, too. */
+    let kept = '';
+    let from = 0;
+    let at = 0;
+    let [hasWords, isCut, mayChange] = [false, false, false];
+    const saidTo = (end: number) => kept + text.slice(from, end);
+    SIGN.lastIndex = 0;
+    for (let sign = SIGN.exec(text); sign !== null && sign.index < known; sign = SIGN.exec(text)) {
+      hasWords ||= /\S/u.test(text.slice(at, sign.index));
+      at = sign.index;
+      const part = this.partAt(at, sign[0], !hasWords);
+      if (part.kind === 'words') {
+        at = Math.max(part.end, at + sign[0].length);
+        hasWords = true;
+        mayChange ||= !isWhole && part.mayChange === true;
+        SIGN.lastIndex = at;
+        continue;
+      }
+      const isFinal = isWhole || (!mayChange && part.kind !== 'over' && part.kind !== 'calls');
+      if (part.kind === 'undecided' || !isFinal) return isCut ? saidTo(at).trim() : saidTo(at).trimEnd();
+      isCut = true;
+      if (part.kind === 'over') return saidTo(at).trim();
+      if (part.kind === 'calls') {
+        this.beforeCalls ??= saidTo(at).trim();
+        this.isBroken ||= part.calls === null;
+        this.isOpen ||= part.isOpen;
+        for (const call of part.calls ?? []) this.calls.push(call);
+      }
+      kept = part.kind === 'anew' ? '' : saidTo(at);
+      hasWords &&= part.kind !== 'anew';
+      from = part.end;
+      at = part.end;
+      SIGN.lastIndex = at;
+    }
+    if (isWhole) return isCut ? saidTo(text.length).trim() : text;
+    return isCut ? saidTo(known).trimStart() : saidTo(known);
   }
-  if (name === 'analysis') {
-    return over === text.length && !isWhole ? { kind: 'undecided' } : { kind: 'cut', end: over };
-  }
-  // A turn begun by the template comes before the first head: it was reasoning.
-  return name === 'final' && isTurn && !isFirst ? { kind: 'anew', end } : { kind: 'cut', end };
-}
 
-function tokenPart(place: Place, at: number, isFirst: boolean): Part {
-  const { text } = place;
-  const token = tokenAt(text, at);
-  if (token === null) return { kind: 'words', end: at + 1 };
-  const { kind, end } = token;
-  const around = aroundOf(place, at, end);
-  if (around === 'undecided') {
-    // Whatever follows, a head at the beginning is not part of the text.
+  private partAt(at: number, sign: string, isFirst: boolean): Part {
+    const { text } = this;
+    if (sign.startsWith('`') || sign.startsWith('~')) return this.code(at, sign);
+    const block = this.blocks.read(at);
+    if (block !== null) {
+      if (block.isOpen || block.calls?.some(({ name }) => this.isOffered(name))) {
+        return { kind: 'calls', ...block };
+      }
+      const around = this.around(at, block.end);
+      if (around === null) return UNDECIDED;
+      const isWords = around.isInSentence && !text.slice(at, block.end).includes('\n');
+      return isWords ? { kind: 'words', end: block.end } : { kind: 'calls', ...block };
+    }
+    const channel = this.channel(at, isFirst);
+    if (channel !== null) return channel;
+    const mayBecome =
+      !this.isWhole && text.length - at < NEAR && (mayOpen(text, at) || mayBeChannel(text, at));
+    return mayBecome ? UNDECIDED : (this.element(at, isFirst) ?? this.token(at, isFirst));
+  }
+
+  private code(at: number, run: string): Part {
+    const { text } = this;
+    CALL_FENCE.lastIndex = at;
+    const isCall = CALL_FENCE.test(text);
+    const isAtBegin = LINE_BEGIN.test(text.slice(Math.max(0, at - MOST_INDENT), at));
+    const fence = isCall || isAtBegin ? fenceAt(text, at) : null;
+    if (fence === null) {
+      const end = run.startsWith('`') ? this.inlineCodeEnd(at, run) : at + 1;
+      return { kind: 'words', end: end ?? at, mayChange: end === null };
+    }
+    if (!this.isWhole && !fence.isBegun) return UNDECIDED;
+    if (!isCall) return { kind: 'words', end: fence.end };
+    return { kind: 'calls', end: fence.end, calls: callsIn(fence.inside), isOpen: false };
+  }
+
+  /** null if more text is needed. */
+  private around(at: number, end: number): Around | null {
+    const { text, isWhole } = this;
+    const before =
+      text
+        .slice(Math.max(0, at - NEAR), at)
+        .split('\n')
+        .at(-1) ?? '';
+    const [after = '', ...more] = text.slice(end, end + NEAR).split('\n');
+    if (!isWhole && more.length === 0 && after.length < NEAR) return null;
+    return { before, after, isInSentence: before.trim() !== '' && /^\s*[^\s<[]/u.test(after) };
+  }
+
+  /** An element of the gateway: an invented turn, unless it is being talked about. */
+  private element(at: number, isFirst: boolean): Part | null {
+    const { text } = this;
+    ELEMENT.lastIndex = at;
+    MARKED_ELEMENT.lastIndex = at;
+    const match = ELEMENT.exec(text) ?? MARKED_ELEMENT.exec(text);
+    if (match === null) return null;
+    const [whole, slash, name = '', attributes] = match;
+    const end = at + whole.length;
+    const closing = `</${name}>`;
+    const line = text.slice(end, end + NEAR).split('\n', 1)[0] ?? '';
+    const closed = slash === '' ? line.indexOf(closing) : -1;
+    const closedEnd = closed < 0 ? end : end + closed + closing.length;
+    const around = this.around(at, closedEnd);
+    if (around === null) return UNDECIDED;
+    // A turn follows the end of a sentence and has a time; a mention is in the middle of a sentence or quoted.
+    const spokenOf = TIMED.test(attributes ?? '') ? /["'“”‘’«(]$/u : /[^\s.!?。！？…]\s+$|["'“”‘’«(]$/u;
+    if (around.isInSentence && spokenOf.test(around.before)) return { kind: 'words', end: closedEnd };
+    if (slash !== '') return { kind: 'cut', end };
+    // A bare tag at the start of a line, followed by the rest of a sentence.
+    if (attributes === undefined && closed < 0 && /^ +[^\s<]/u.test(line)) return { kind: 'words', end };
+    // In the middle of a line, the model quotes what it was shown: keep the words and cut the tags.
+    if (around.before.trim() !== '') {
+      if (!this.isWhole && text.length < end + QUOTED_CHARS) return UNDECIDED;
+      if (this.isQuoted(text.slice(at, end + QUOTED_CHARS))) return { kind: 'cut', end };
+    }
+    return isFirst && /^own_message$/i.test(name) ? { kind: 'cut', end } : { kind: 'over' };
+  }
+
+  private channel(at: number, isFirst: boolean): Part | null {
+    const { text } = this;
+    const channel = channelAt(text, at);
+    if (channel === null) return null;
+    const { name, to, isTurn, from, end } = channel;
+    if (to !== undefined) {
+      const opening = /\s{0,20}(?=\{)/uy;
+      opening.lastIndex = from;
+      const over = (opening.test(text) ? jsonEnd(text, opening.lastIndex) : null) ?? end;
+      const json = text.slice(from, over).trim();
+      const calls = record(parse(json)) && [{ name: to, given: { json } }];
+      return { kind: 'calls', end: over, calls, isOpen: calls === null && over === text.length };
+    }
+    if (name === 'analysis') return end === text.length && !this.isWhole ? UNDECIDED : { kind: 'cut', end };
+    // A turn begun by the template comes before the first head: it was reasoning.
+    return { kind: name === 'final' && isTurn && !isFirst ? 'anew' : 'cut', end: from };
+  }
+
+  private token(at: number, isFirst: boolean): Part {
+    const { text } = this;
+    const token = tokenAt(text, at);
+    if (token === null) return { kind: 'words', end: at + 1 };
+    const { kind, end } = token;
     const head = isFirst ? ownHeadEnd(text, at) : null;
-    return head === null || head === text.length ? { kind: 'undecided' } : { kind: 'cut', end: head };
+    const around = this.around(at, end);
+    // Whatever follows, a head at the beginning is not part of the text.
+    if (around === null)
+      return head === null || head === text.length ? UNDECIDED : { kind: 'cut', end: head };
+    if (isSpokenOf(text, at, end, around)) return { kind: 'words', end };
+    if (isFirst) return { kind: 'cut', end: head ?? end };
+    if (kind === 'other') return { kind: 'cut', end };
+    // In harmony's format, another message of the same answer may follow.
+    const next = /\s{0,4}(?=<\|(?:start\|>assistant|channel\|>))/uy;
+    next.lastIndex = end;
+    return kind === 'end' && next.test(text) ? { kind: 'cut', end: next.lastIndex } : { kind: 'over' };
   }
-  if (isSpokenOf(text, at, end, around)) return { kind: 'words', end };
-  const head = ownHeadEnd(text, at);
-  if (isFirst) return { kind: 'cut', end: head ?? end };
-  if (kind === 'other') return { kind: 'cut', end };
-  // In harmony's format, another message of the same answer may follow.
-  const next = /\s{0,4}(?=<\|(?:start\|>assistant|channel\|>))/uy;
-  next.lastIndex = end;
-  return kind === 'end' && next.test(text) ? { kind: 'cut', end: next.lastIndex } : { kind: 'over' };
 }
 
 /** A token in quotes or between blanks in a sentence, as a list item, or HTML's closing `</s>` after `<s>`. */
@@ -346,15 +307,15 @@ function isSpokenOf(text: string, at: number, end: number, { before, after }: Ar
   return isApart && /^(?:[.,;:!?)]|\s+[^\s<[])/u.test(after);
 }
 
+/** The calls of a text that is nothing but their JSON. */
 function aloneIn(text: string): WrittenCall[] | null {
   if (!/^\s*[{[]/u.test(text)) return null;
-  const value = parse(text.trim());
-  const values = Array.isArray(value) ? value : [value];
-  const hasArguments = values.every((each) => {
-    const fields = record(record(each)?.function) ?? record(each) ?? {};
-    return 'arguments' in fields || 'parameters' in fields;
+  const values = [parse(text.trim())].flat();
+  const calls = values.map((value) => {
+    const fields = record(record(value)?.function) ?? record(value) ?? {};
+    return 'arguments' in fields || 'parameters' in fields ? callOf(value) : null;
   });
-  return hasArguments ? callsIn(text) : null;
+  return calls.includes(null) ? null : calls.filter((call) => call !== null);
 }
 
 function argumentsAs(given: WrittenCall['given'], tool: ToolDescription | undefined): string {

@@ -1,11 +1,8 @@
 /**
- * Step 5, inside the model client: tool calls written as text, in the forms of published chat templates: Hermes and Qwen
- * (`<tool_call>`), Qwen3-Coder and Llama (`<function=…>`), Mistral (`[TOOL_CALLS]`), DeepSeek and Kimi (tokens), Anthropic and
- * MiniMax (`<invoke>`), GLM (`<arg_key>`), Llama 3 (`<|python_tag|>`), Phi and Granite (`<|tool_call|>`), Cohere
- * (`<|START_ACTION|>`), Python (`template-text.ts`), and labelled code fences. Pure; linear time.
+ * Tool calls written as text, in the forms of published chat templates: Hermes, Qwen, Llama, Mistral, DeepSeek, Kimi, Anthropic,
+ * MiniMax, GLM, Phi, Granite, Cohere, Gemma, OLMo, and the gateway's own (`history.ts`). Pure; linear time.
  */
 import { argumentsJson, parse, record } from './json.js';
-import { type PythonCalls, pythonCallsAt } from './template-text.js';
 
 /** Arguments as JSON if the format has JSON, else as strings by name, to be typed by the tool's schema. */
 export interface WrittenCall {
@@ -13,7 +10,7 @@ export interface WrittenCall {
   given: { json: string } | { texts: Record<string, string> };
 }
 
-interface WrittenBlock {
+export interface WrittenBlock {
   /** Where the text continues. */
   end: number;
   /** null if it cannot be read as calls. */
@@ -22,394 +19,307 @@ interface WrittenBlock {
   isOpen: boolean;
 }
 
-/** Tags that wrap calls, with `<`, `<|` or `<｜`. */
-const WRAPPER =
-  /<([|｜]?)(tool_?calls?|toolcalls?|function_?calls?|tool_use|tool_code|(?:minimax|antml|seed):(?:tool|function)_calls?|[|｜]?DSML[|｜](?:function_calls|tool_calls)|START_ACTION|tool[_▁]calls[_▁](?:section[_▁])?begin|tool[_▁]call[_▁]begin)([|｜]?)>/iuy;
-const FUNCTION = /<function=[^>\n<]{1,200}>/uy;
-const INVOKE = /<(?:[\w|｜]{1,20}[:|｜])?invoke name=["'][^"'\n<>]{1,200}["']>/uy;
-const MISTRAL = /\[TOOL_CALLS\]/uy;
-const PYTHON_TAG = /<\|python_tag\|>/uy;
-/** Our own text form of a call (`history.ts`), which a model may imitate. */
-const RETOLD = /\[Called ([\w-]{1,64}) with (?=\{)/uy;
+const TAGS = `tool_?calls?|function_?calls?|tool_use|tool_code|(?:minimax|antml|seed):(?:tool|function)_calls?|[|｜]?DSML[|｜](?:function|tool)_calls`;
+const PREFIX = String.raw`(?:[\w|｜]{1,20}[:|｜])?`;
+const INVOKE = String.raw`invoke name=["'][^"'\n<>]{1,200}["']>`;
 
-/** The beginning of a body that is a call, not a sentence about calls. */
-const BEGINS_CALL =
-  /\s*(?:[{[]|```|<function=|<(?:[\w|｜]{1,20}[:|｜])?invoke name=|<[|｜]?tool[_▁]call[_▁]begin|(?:functions\.)?[\w.-]{1,64}(?::\d+)?\s*(?:\n?<arg_key>|<[|｜]tool[_▁]|\{|\n\s*\{)|call:[\w-]{1,64}\{|(?:print\s?\(\s?)?[A-Za-z_][\w.]{0,99}\(|function<[|｜]tool[_▁]sep)/uy;
+/** The beginnings of a block. The forms in a lookahead belong to its first call. */
+const OPENINGS = {
+  wrapper: `<[|｜]?(?:${TAGS}|START_ACTION|tool[_▁]calls[_▁](?:section[_▁])?begin|tool[_▁]call[_▁]begin)[|｜]?>`,
+  tagged: String.raw`(?=<function=[^>\n<]{1,200}>|<${PREFIX}${INVOKE})`,
+  mistral: String.raw`\[TOOL_CALLS\]`,
+  llama: String.raw`<\|python_tag\|>`,
+  retold: String.raw`\[Called (?=(?<told>[\w-]{1,64}) with \{)`,
+  python: String.raw`(?=\[(?<listed>[A-Za-z_][\w.-]{0,99})\()`,
+};
+const OPENING = new RegExp(
+  Object.entries(OPENINGS)
+    .map(([form, source]) => `(?<${form}>${source})`)
+    .join('|'),
+  'iuy',
+);
+const WRAPPER_END = String.raw`<(?:[|｜]?/[|｜]?(?:${TAGS})[|｜]?|(?:${TAGS})\||[|｜](?:END_ACTION|tool[_▁]calls?[_▁](?:section[_▁])?end)[|｜])>`;
+const TAGGED_END = `</(?:function|${PREFIX}invoke)>`;
+const WRAPPER_ENDS = new RegExp(WRAPPER_END, 'giu');
+const TAGGED_ENDS = new RegExp(TAGGED_END, 'gu');
 
-const PYTHON = /\[([A-Za-z_][\w.-]{0,99})\(/uy;
-/** The same, or a single call, as the whole body. */
-const PYTHON_BODY = /^\[?\s{0,4}[A-Za-z_][\w.-]{0,99}\s?\(/u;
-
+const MARK = `<[|｜]tool[_▁]call[_▁](?:begin|end)[|｜]>`;
+const BEFORE = new RegExp(String.raw`(?:\s|\x60{3}[a-z_]{0,20}\s|${MARK})*`, 'uy');
+/** Between the calls of a wrapper, of tags, and of others, which Llama separates with a semicolon. */
+const BETWEEN = new RegExp(String.raw`(?:[\s,;]|(?:\x60{3}\s*)?${MARK})*`, 'uy');
+const NEXT_TAG = /\s*(?=<)/uy;
+const NEXT_JSON = /\s*;\s*(?=\{)/uy;
+const CLOSED = new RegExp(String.raw`(?:[\s,;]|\x60{3}|${MARK})*${WRAPPER_END}`, 'iuy');
 /** GLM's form of a call without arguments. */
-const NAME_ALONE = /\s*([\w-]{1,64})\s*/uy;
+const NAME_ALONE = new RegExp(String.raw`\s*([\w-]{1,64})\s*${WRAPPER_END}`, 'iuy');
 
-/** Budget for rereading in search of the end of blocks, as a multiple of the text's length. */
-const SPARE_READING = 4;
+/** Between a name and its arguments. */
+const APART = String.raw`(?:\s|with |\[CALL_ID\]\w*|\[ARGS\]|<[|｜][^<>\s|｜]{1,40}[|｜]>|\x60{3}[a-z_]{0,20})*`;
+const NAMED = new RegExp(
+  String.raw`(?:<function=(?<fun>[^>\n<]{1,200})>|<${PREFIX}invoke name=["'](?<invoked>[^"'\n<>]{1,200})["']>|(?:function<[|｜]tool[_▁]sep[|｜]>\s*|call:)?(?<bare>[\w.-]{1,80}(?::\d{1,4})?)(?=${APART}(?:\{|<arg_key>)))${APART}`,
+  'uy',
+);
+const TAGS_END = new RegExp(String.raw`\s*${TAGGED_END}`, 'uy');
+const PARAMETER = new RegExp(
+  String.raw`\s*<(?:(?<prefix>${PREFIX})parameter(?:=(?<set>[^>\n<]{1,200})| name=["'](?<named>[^"'\n<>]{1,200})["'][^<>\n]{0,100})>|arg_key>(?<key>[^<]{1,200})</arg_key>\s*<arg_value>)`,
+  'uy',
+);
 
-export class BlockReader {
-  /** Characters left of that budget. */
-  private spare: number;
-  /** Closing tags that do not occur any more. */
-  private readonly missing = new Set<string>();
+const PYTHON_BEGINS = /\[?\s{0,4}(?:print\s?\(\s?)?[A-Za-z_][\w.-]{0,99}\(/uy;
+const PYTHON_HEAD = /\s*(print\s*\(\s*)?([A-Za-z_][\w.-]{0,199})\s*\(/uy;
+const PYTHON_GOES_ON = /\s*;|(?=\s*[A-Za-z_][\w.-]{0,199}\s*\()/uy;
+const PYTHON_TOKEN =
+  /\s*(?:(?<sign>[[\]{}:,)])|(?<key>[A-Za-z_]\w{0,199})\s*=|(?<word>[Tt]rue|[Ff]alse|None|null)(?![\w.])|(?<number>[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])|(?<quote>"""|'''|["']))/uy;
+const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([\s\S]))/gu;
+const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', '\n': '' };
 
-  /** `isOffered`: a bare name counts as a call only if such a tool is offered. */
+/** Whether a block that starts at `at` may still be incomplete. */
+export function mayOpen(text: string, at: number): boolean {
+  const opening = matchAt(OPENING, text, at);
+  return opening !== null && opening.groups?.python === undefined;
+}
+
+/** Reads the blocks of one text. `isOffered`: a bare name counts as a call only if such a tool is offered. */
+export class Blocks {
+  /** Endings that do not occur any more. */
+  private readonly missing = new Set<RegExp>();
+
   constructor(
     private readonly text: string,
     private readonly isOffered: (name: string) => boolean,
-  ) {
-    this.spare = text.length * SPARE_READING;
-  }
+  ) {}
 
   /** The block that begins at `at`; null if none does. */
   read(at: number): WrittenBlock | null {
-    const wrapper = matchAt(WRAPPER, this.text, at);
-    if (wrapper !== null) {
-      const [whole, left = '', name = '', right = ''] = wrapper;
-      return this.wrapped(at + whole.length, closingsOf(left, name, right));
+    const { text } = this;
+    const opening = matchAt(OPENING, text, at);
+    if (opening === null) return null;
+    const { wrapper, tagged, llama, retold, python, told, listed = told } = opening.groups ?? {};
+    const from = at + opening[0].length;
+    const isKnown = listed !== undefined && this.isOffered(listed);
+    if (python !== undefined && !isKnown) return null;
+    // In this form, anything but JSON is code for an interpreter.
+    if (llama !== undefined && matchAt(/\s*[{[]/uy, text, from) === null) {
+      const line = text.indexOf('\n', from);
+      return { end: line < 0 ? text.length : line, calls: null, isOpen: line < 0 };
     }
-    const fun = matchAt(FUNCTION, this.text, at);
-    if (fun !== null) return many(this.text, at, '</function>', FUNCTION) ?? this.unclosed(at);
-    const invoke = matchAt(INVOKE, this.text, at);
-    if (invoke !== null) {
-      const prefix = /^<(.*)invoke/u.exec(invoke[0])?.[1] ?? '';
-      return many(this.text, at, `</${prefix}invoke>`, INVOKE) ?? this.unclosed(at);
-    }
-    const tools = matchAt(MISTRAL, this.text, at);
-    if (tools !== null) {
-      const from = at + tools[0].length;
-      return jsonBegin(this.text, from) === null ? null : listed(this.text, from);
-    }
-    const tag = matchAt(PYTHON_TAG, this.text, at);
-    if (tag !== null) return listed(this.text, at + tag[0].length);
-    const python = matchAt(PYTHON, this.text, at);
-    if (python !== null) return this.isOffered(python[1] ?? '') ? inPython(this.text, at) : null;
-    return this.retold(at);
-  }
-
-  /** Whether more text could make this a call. */
-  mayBegin(at: number): boolean {
-    const forms = [WRAPPER, FUNCTION, INVOKE, MISTRAL, PYTHON_TAG, RETOLD];
-    return forms.some((form) => matchAt(form, this.text, at) !== null);
-  }
-
-  private retold(at: number): WrittenBlock | null {
-    const retold = matchAt(RETOLD, this.text, at);
-    if (retold === null) return null;
-    const from = at + retold[0].length;
-    const end = this.jsonEndWithin(from, from);
-    if (end === null && this.isOffered(retold[1] ?? ''))
-      return { end: this.text.length, calls: null, isOpen: true };
-    if (end === null || this.text[end] !== ']') return null;
-    const call: WrittenCall = { name: retold[1] ?? '', given: { json: this.text.slice(from, end) } };
-    return {
-      end: end + 1,
-      calls: record(parse(this.text.slice(from, end))) === null ? null : [call],
-      isOpen: false,
-    };
-  }
-
-  private indexOf(closing: string, from: number): number {
-    if (this.missing.has(closing)) return -1;
-    const at = this.text.indexOf(closing, from);
-    if (at < 0) this.missing.add(closing);
-    return at;
-  }
-
-  /** The end of the JSON that opens at `at`, read no further than `sure` plus the remaining budget. */
-  private jsonEndWithin(at: number, sure: number): number | null {
-    const limit = Math.min(this.text.length, sure + Math.max(0, this.spare));
-    const end = jsonEnd(this.text, at, limit);
-    if (end === null || end > sure) this.spare -= (end ?? limit) - sure;
-    return end;
-  }
-
-  /** The position of the closing tag after a body, or -1. Inside JSON, the tag is only text. */
-  private closingAt(from: number, closing: string): number {
-    const at = this.indexOf(closing, from);
-    const opening = /\s*[{[]/uy;
-    opening.lastIndex = from;
-    if (at < 0 || !opening.test(this.text)) return at;
-    const json = this.jsonEndWithin(opening.lastIndex - 1, at);
-    return json !== null && json > at ? this.indexOf(closing, json) : at;
-  }
-
-  private wrapped(bodyAt: number, closings: readonly string[]): WrittenBlock | null {
-    const alone = matchAt(NAME_ALONE, this.text, bodyAt);
+    const alone = wrapper === undefined ? null : matchAt(NAME_ALONE, text, from);
     if (alone !== null && this.isOffered(alone[1] ?? '')) {
-      const end = bodyAt + alone[0].length;
-      const closing = closings.find((each) => this.text.startsWith(each, end));
-      if (closing !== undefined) {
-        const call: WrittenCall = { name: alone[1] ?? '', given: { texts: {} } };
-        return { end: end + closing.length, calls: [call], isOpen: false };
+      return whole(NAME_ALONE.lastIndex, [{ name: alone[1] ?? '', given: { texts: {} } }]);
+    }
+
+    const reader = new CallReader(text, from);
+    const calls = reader.calls(wrapper !== undefined ? BETWEEN : tagged !== undefined ? NEXT_TAG : NEXT_JSON);
+    const isOther = python !== undefined ? !reader.isOpen : retold !== undefined && !isKnown;
+    if (calls.length === 0 && (isOther || !reader.isBroken)) return null;
+    if (calls.length > 0 && (wrapper === undefined || !reader.isBroken)) {
+      if (retold !== undefined) return text[reader.at] === ']' ? whole(reader.at + 1, calls) : null;
+      // Many servers cut off the end, because it is a stop token.
+      const isClosed = wrapper !== undefined && matchAt(CLOSED, text, reader.at) !== null;
+      return whole(isClosed ? CLOSED.lastIndex : reader.at, calls);
+    }
+    const end = this.find(wrapper === undefined ? TAGGED_ENDS : WRAPPER_ENDS, reader.at);
+    if (end !== null) return { end, calls: null, isOpen: false };
+    return { end: reader.isOpen ? text.length : reader.at, calls: null, isOpen: reader.isOpen };
+  }
+
+  private find(ending: RegExp, from: number): number | null {
+    if (this.missing.has(ending)) return null;
+    ending.lastIndex = from;
+    if (ending.test(this.text)) return ending.lastIndex;
+    this.missing.add(ending);
+    return null;
+  }
+}
+
+function whole(end: number, calls: WrittenCall[]): WrittenBlock {
+  return { end, calls, isOpen: false };
+}
+
+/** The calls in a body that holds nothing else; null if it is anything else. */
+export function callsIn(body: string): WrittenCall[] | null {
+  const reader = new CallReader(body, 0);
+  const calls = reader.calls(BETWEEN);
+  return calls.length > 0 && body.slice(reader.at).trim() === '' ? calls : null;
+}
+
+class CallReader {
+  /** A call begins that cannot be read. */
+  isBroken = false;
+  /** Its end is missing, or not known. */
+  isOpen = false;
+
+  constructor(
+    private readonly text: string,
+    public at: number,
+  ) {}
+
+  /** As many as can be read, with `between` between them. `at` is behind the last one. */
+  calls(between: RegExp): WrittenCall[] {
+    const all: WrittenCall[] = [];
+    let behind = this.at;
+    this.take(BEFORE);
+    do {
+      const next = this.next();
+      if (next === null) {
+        if (!this.isBroken) this.at = behind;
+        return all;
+      }
+      all.push(...next);
+      behind = this.at;
+    } while (this.take(between) !== null);
+    return all;
+  }
+
+  private next(): WrittenCall[] | null {
+    if (matchAt(PYTHON_BEGINS, this.text, this.at) !== null) return this.inPython();
+    if ('{['.includes(this.text[this.at] ?? ' ')) {
+      const json = this.json();
+      const calls = json === null ? [] : [parse(json)].flat().map(callOf);
+      return calls.length === 0 || calls.includes(null)
+        ? this.broken()
+        : calls.filter((call) => call !== null);
+    }
+    const named = this.take(NAMED);
+    if (named === null) return null;
+    const { fun, invoked, bare } = named.groups ?? {};
+    const name = fun ?? invoked ?? bare ?? '';
+    const given = this.text[this.at] === '{' ? this.jsonObject() : this.parameters();
+    if (given === null) return this.broken();
+    if (bare === undefined && this.take(TAGS_END) === null) return this.broken(true);
+    return [{ name, given }];
+  }
+
+  private broken(isOpen = this.isOpen): null {
+    this.isBroken = true;
+    this.isOpen = isOpen;
+    return null;
+  }
+
+  /**
+   * As Llama, Gemma, Gemini and OLMo write them: `name(key="…")` with literals only, also in `print(…)`, in a list, or one a line.
+   * Open if the text ends within them, perhaps within a word or number.
+   */
+  private inPython(): WrittenCall[] | null {
+    const from = this.at;
+    const calls: WrittenCall[] = [];
+    const isList = this.take(/\s*\[/uy) !== null;
+    let call: WrittenCall | null;
+    do {
+      call = this.pythonCall();
+      if (call !== null) calls.push(call);
+    } while (call !== null && this.take(isList ? /\s*,/uy : PYTHON_GOES_ON) !== null);
+    if (call !== null && (!isList || this.take(/\s*\]/uy) !== null)) return calls;
+    const isOpen = matchAt(/\s*[\w.+-]{0,200}$/uy, this.text, this.at) !== null;
+    this.at = from;
+    return this.broken(isOpen);
+  }
+
+  /** Its arguments are rewritten as JSON, which is checked when it is parsed. */
+  private pythonCall(): WrittenCall | null {
+    const head = this.take(PYTHON_HEAD);
+    if (head === null) return null;
+    const json = ['{'];
+    for (;;) {
+      const { sign, key, word, number, quote } = this.take(PYTHON_TOKEN)?.groups ?? {};
+      if (sign !== undefined && ')]}'.includes(sign) && json.at(-1) === ',') json.pop();
+      if (sign === ')') break;
+      if (sign !== undefined) json.push(sign);
+      else if (key !== undefined) json.push(JSON.stringify(key), ':');
+      else if (word !== undefined) json.push(word.toLowerCase().replace('none', 'null'));
+      else if (number !== undefined) json.push(JSON.stringify(Number(number.replaceAll('_', ''))));
+      else {
+        const said = quote === undefined ? null : this.pythonString(quote);
+        if (said === null) return null;
+        json.push(JSON.stringify(said));
       }
     }
-    if (matchAt(BEGINS_CALL, this.text, bodyAt) === null) return null;
-    const found = closings
-      .map((closing) => ({ closing, at: this.closingAt(bodyAt, closing) }))
-      .filter((each) => each.at >= 0)
-      .sort((a, b) => a.at - b.at)[0];
-    if (found !== undefined) {
-      const body = this.text.slice(bodyAt, found.at);
-      return { end: found.at + found.closing.length, calls: callsIn(body), isOpen: false };
+    const given = record(parse(`${json.join('')}}`));
+    const [, printed, name = ''] = head;
+    if (given === null || (printed !== undefined && this.take(/\s*\)/uy) === null)) return null;
+    return { name, given: { json: argumentsJson(given) } };
+  }
+
+  private pythonString(quote: string): string | null {
+    const from = this.at;
+    const next = new RegExp(`\\\\[\\s\\S]|${quote}`, 'gu');
+    next.lastIndex = from;
+    let found = next.exec(this.text);
+    while (found !== null && found[0] !== quote) found = next.exec(this.text);
+    this.at = found === null ? this.text.length : next.lastIndex;
+    if (found === null) return null;
+    return this.text.slice(from, found.index).replace(ESCAPE, (_, four?: string, two?: string, sign = '') => {
+      const code = four ?? two;
+      if (code === undefined) return ESCAPES[sign] ?? sign;
+      return String.fromCharCode(Number.parseInt(code, 16));
+    });
+  }
+
+  private json(): string | null {
+    const end = jsonEnd(this.text, this.at);
+    if (end === null) return this.broken(true);
+    const json = this.text.slice(this.at, end);
+    this.at = end;
+    return json;
+  }
+
+  private jsonObject(): { json: string } | null {
+    const json = this.json();
+    return json === null || record(parse(json)) === null ? null : { json };
+  }
+
+  /** One tag each; null if one is not closed. */
+  private parameters(): { texts: Record<string, string> } | null {
+    const texts: [string, string][] = [];
+    for (let tag = this.take(PARAMETER); tag !== null; tag = this.take(PARAMETER)) {
+      const { prefix = '', set, named, key } = tag.groups ?? {};
+      const closing = key === undefined ? `</${prefix}parameter>` : '</arg_value>';
+      const end = this.text.indexOf(closing, this.at);
+      if (end < 0) return this.broken(true);
+      // Templates put values on separate lines.
+      const value = this.text
+        .slice(this.at, end)
+        .replace(/^\r?\n/u, '')
+        .replace(/\r?\n$/u, '');
+      texts.push([(set ?? named ?? key ?? '').trim(), value]);
+      this.at = end + closing.length;
     }
-    return this.unclosed(bodyAt);
+    return { texts: Object.fromEntries(texts) };
   }
 
-  /** Many servers cut off the closing tag, because it is a stop token. */
-  private unclosed(bodyAt: number): WrittenBlock {
-    const json = jsonBegin(this.text, bodyAt);
-    const jsonEnds = json === null ? null : jsonEnd(this.text, json, this.text.length);
-    const end = jsonEnds ?? this.text.length;
-    const calls = callsIn(this.text.slice(bodyAt, end));
-    return { end, calls, isOpen: calls === null && jsonEnds === null };
+  private take(form: RegExp): RegExpExecArray | null {
+    const found = matchAt(form, this.text, this.at);
+    if (found !== null) this.at = form.lastIndex;
+    return found;
   }
-}
-
-function closingsOf(left: string, name: string, right: string): string[] {
-  if (/^START_ACTION$/i.test(name)) return ['<|END_ACTION|>'];
-  if (/begin$/i.test(name)) return [`<${left}${name.replace(/begin$/i, 'end')}${right}>`];
-  if (left === '') return [`</${name}>`];
-  return [`<${left}/${name}${right}>`, `</${left}${name}${right}>`, `<${name}${left}>`];
-}
-
-/** Consecutive blocks of the same form; null if the first is not closed. */
-function many(text: string, at: number, closing: string, form: RegExp): WrittenBlock | null {
-  let end = -1;
-  for (let next: number | null = at; next !== null; ) {
-    const closed = text.indexOf(closing, next);
-    if (closed < 0) break;
-    end = closed + closing.length;
-    const behind = skipBlanks(text, end);
-    next = matchAt(form, text, behind) === null ? null : behind;
-  }
-  return end < 0 ? null : { end, calls: callsIn(text.slice(at, end)), isOpen: false };
-}
-
-/** Mistral's and Llama's forms have no closing tag: they end with their JSON or line. */
-function listed(text: string, from: number): WrittenBlock {
-  const begin = jsonBegin(text, from);
-  const end = begin === null ? null : jsonEnd(text, begin, text.length);
-  if (begin === null || end === null) {
-    const line = begin === null ? text.indexOf('\n', from) : -1;
-    return { end: line < 0 ? text.length : line, calls: null, isOpen: line < 0 };
-  }
-  const first = callsIn(text.slice(from, end));
-  if (first === null) return { end, calls: null, isOpen: false };
-  // Llama separates several calls with semicolons.
-  const calls = [...first];
-  let last = end;
-  for (;;) {
-    const next = matchAt(/\s*;\s*(?=\{)/uy, text, last);
-    const nextEnd = next === null ? null : jsonEnd(text, last + next[0].length, text.length);
-    const more = next && nextEnd && callsIn(text.slice(last + next[0].length, nextEnd));
-    if (!more || !nextEnd) return { end: last, calls, isOpen: false };
-    calls.push(...more);
-    last = nextEnd;
-  }
-}
-
-/** null if it only looks like calls. */
-function inPython(text: string, at: number): WrittenBlock | null {
-  const found = pythonCallsAt(text, at);
-  if (found === null) return null;
-  if (found === 'open') return { end: text.length, calls: null, isOpen: true };
-  return { end: found.end, calls: writtenIn(found), isOpen: false };
-}
-
-function writtenIn({ calls }: PythonCalls): WrittenCall[] {
-  return calls.map(({ name, json }) => ({ name, given: { json } }));
-}
-
-/** The calls in a body, in any format; null if it is anything else. */
-export function callsIn(body: string): WrittenCall[] | null {
-  const plain = unfenced(body.trim());
-  if (/^<function=/u.test(plain))
-    return inTags(plain, /<function=([^>\n<]{1,200})>/gu, '</function>', functionCall);
-  if (/^<(?:[\w|｜]{1,20}[:|｜])?invoke /u.test(plain)) return invoked(plain);
-  if (
-    /^(?:<[|｜])?(?:tool[_▁]call[_▁]begin|function<[|｜]tool[_▁]sep|[\w.:-]{1,80}<[|｜]tool[_▁])/u.test(plain)
-  ) {
-    return withTokens(plain);
-  }
-  if (PYTHON_BODY.test(plain)) {
-    const found = pythonCallsAt(plain, 0);
-    return found === null || found === 'open' || found.end < plain.length ? null : writtenIn(found);
-  }
-  if (/^[{[]/u.test(plain)) return inJson(plain);
-  const keyed = /^([\w.-]{1,64})\s*(?=<arg_key>|$)/u.exec(plain);
-  if (keyed !== null && plain.includes('<arg_key>')) return [keyedCall(keyed[1] ?? '', plain)];
-  const named =
-    /^([\w.-]{1,80}(?::\d{1,4})?)\s*(?:\[(?:ARGS|CALL_ID)\][\w-]*\s*)*(?:<[|｜][^<>\s]{1,40}[|｜]>\s*)*(?=\{)/u.exec(
-      plain.replace(/\[CALL_ID\]\w*(?=\[ARGS\])/u, ''),
-    );
-  if (named === null) return null;
-  const rest = plain.slice(plain.indexOf('{'));
-  return record(parse(rest)) === null ? null : [{ name: named[1] ?? '', given: { json: rest } }];
-}
-
-function inTags(
-  body: string,
-  opening: RegExp,
-  closing: string,
-  callOf: (name: string, inside: string) => WrittenCall | null,
-): WrittenCall[] | null {
-  const calls: WrittenCall[] = [];
-  for (let match = opening.exec(body); match !== null; match = opening.exec(body)) {
-    const end = body.indexOf(closing, opening.lastIndex);
-    if (end < 0) return null;
-    const call = callOf(match[1] ?? '', body.slice(opening.lastIndex, end));
-    if (call === null) return null;
-    calls.push(call);
-    opening.lastIndex = end + closing.length;
-  }
-  return calls.length === 0 ? null : calls;
-}
-
-function functionCall(name: string, inside: string): WrittenCall | null {
-  const plain = inside.trim();
-  if (plain.startsWith('{')) return record(parse(plain)) === null ? null : { name, given: { json: plain } };
-  const texts = textsIn(inside, /<parameter=([^>\n<]{1,200})>/gu, '</parameter>');
-  return texts && { name, given: { texts } };
-}
-
-function invoked(body: string): WrittenCall[] | null {
-  const prefix = /^<(.*?)invoke/u.exec(body)?.[1] ?? '';
-  const own = prefix.replace(/[|]/gu, '\\|');
-  const parameter = new RegExp(`<${own}parameter name=["']([^"'\\n<>]{1,200})["'][^<>\\n]{0,100}>`, 'gu');
-  return inTags(
-    body,
-    new RegExp(`<${own}invoke name=["']([^"'\\n<>]{1,200})["']>`, 'gu'),
-    `</${prefix}invoke>`,
-    (name, inside) => {
-      const texts = textsIn(inside, parameter, `</${prefix}parameter>`);
-      return texts && { name, given: { texts } };
-    },
-  );
-}
-
-/** The parameters of a call, one tag each; null if one is not closed. */
-function textsIn(inside: string, opening: RegExp, closing: string): Record<string, string> | null {
-  const texts: [string, string][] = [];
-  for (let match = opening.exec(inside); match !== null; match = opening.exec(inside)) {
-    const end = inside.indexOf(closing, opening.lastIndex);
-    if (end < 0) return null;
-    texts.push([match[1] ?? '', withoutFrame(inside.slice(opening.lastIndex, end))]);
-    opening.lastIndex = end + closing.length;
-  }
-  return texts.length === 0 && inside.trim() !== '' ? null : Object.fromEntries(texts);
-}
-
-/** Templates put values on separate lines. */
-function withoutFrame(value: string): string {
-  return value.replace(/^\r?\n/u, '').replace(/\r?\n$/u, '');
-}
-
-/** DeepSeek: `function<sep>name`, a fence of JSON; or `name<sep>{…}`. Kimi: `functions.name:0<argument_begin>{…}`. */
-function withTokens(body: string): WrittenCall[] | null {
-  const parts = body.split(/<[|｜]tool[_▁]call[_▁](?:begin|end)[|｜]>/u).filter((part) => part.trim() !== '');
-  const calls = parts.map((part): WrittenCall | null => {
-    const [head = '', ...rest] = part.split(/<[|｜]tool[_▁](?:sep|call[_▁]argument[_▁]begin)[|｜]>/u);
-    const tail = rest.join('');
-    const isTyped = head.trim() === 'function';
-    const name = isTyped ? (/^\s*[^\s{`]{1,200}/u.exec(tail)?.[0].trim() ?? '') : head.trim();
-    const json = unfenced((isTyped ? tail.slice(tail.indexOf(name) + name.length) : tail).trim());
-    return name === '' || record(parse(json)) === null ? null : { name, given: { json } };
-  });
-  return calls.length === 0 || calls.includes(null) ? null : calls.filter((call) => call !== null);
-}
-
-function keyedCall(name: string, body: string): WrittenCall {
-  const pair = /<arg_key>([^<]{1,200})<\/arg_key>\s*<arg_value>/gu;
-  const texts: [string, string][] = [];
-  for (let match = pair.exec(body); match !== null; match = pair.exec(body)) {
-    const end = body.indexOf('</arg_value>', pair.lastIndex);
-    if (end < 0) break;
-    texts.push([(match[1] ?? '').trim(), withoutFrame(body.slice(pair.lastIndex, end))]);
-    pair.lastIndex = end;
-  }
-  return { name, given: { texts: Object.fromEntries(texts) } };
-}
-
-/** One call, a list, or several in a row. */
-function inJson(body: string): WrittenCall[] | null {
-  const whole = parse(body);
-  const values = whole === undefined ? valuesIn(body) : Array.isArray(whole) ? whole : [whole];
-  const calls = values?.map(callOf) ?? [];
-  return calls.length === 0 || calls.includes(null) ? null : calls.filter((call) => call !== null);
-}
-
-function valuesIn(body: string): unknown[] | null {
-  const values: unknown[] = [];
-  for (let at = 0; at < body.length; at = skipBlanks(body, at)) {
-    const end = body[at] === '{' || body[at] === '[' ? jsonEnd(body, at, body.length) : null;
-    const value = end === null ? undefined : parse(body.slice(at, end));
-    if (end === null || value === undefined) return null;
-    values.push(value);
-    at = end;
-  }
-  return values.flat();
 }
 
 /** Accepts the field names used by the templates. */
-function callOf(value: unknown): WrittenCall | null {
+export function callOf(value: unknown): WrittenCall | null {
   const fields = record(value);
   if (fields === null) return null;
   const inner = record(fields.function) ?? fields;
-  const name = [inner.name, inner.tool_name, fields.function, inner.tool].find(
-    (each) => typeof each === 'string',
-  );
-  if (typeof name !== 'string' || name === '') return null;
+  const names = [inner.name, inner.tool_name, fields.function, inner.tool];
+  const name = names.find((each) => typeof each === 'string');
+  if (!name) return null;
   const given = inner.arguments ?? inner.parameters ?? inner.args ?? inner.input ?? {};
   if (typeof given === 'string') return { name, given: { json: given } };
   return record(given) === null ? null : { name, given: { json: argumentsJson(given) } };
 }
 
-function unfenced(text: string): string {
-  const found = /^```[a-z_]{0,20}[ \t]*\n/iu.exec(text);
-  if (found === null) return text;
-  const end = text.lastIndexOf('```');
-  return end < found[0].length ? text.slice(found[0].length).trim() : text.slice(found[0].length, end).trim();
-}
+/** Strict outside of strings: in a text of many beginnings, not each of them is read to the end of the text. */
+const JSON_TOKEN = /[\s,:\d.eE+-]+|true|false|null|[{}[\]]|"[^"\\]*(?:\\[\s\S][^"\\]*)*"/uy;
 
-function jsonBegin(text: string, from: number): number | null {
-  const begin = /\s*(?:[\w.:-]{1,80}\s*)?(?:\[(?:ARGS|CALL_ID)\][\w-]*\s*){0,2}(?=[{[])/uy;
-  begin.lastIndex = from;
-  return begin.test(text) ? begin.lastIndex : null;
-}
-
-/** The end of the JSON object or list that opens at `at`; null if it does not close before `limit`. */
-export function jsonEnd(text: string, at: number, limit: number): number | null {
-  const sign = /["{}[\]]/gu;
-  sign.lastIndex = at;
+/** The end of the JSON object or list that opens at `at`; null if it does not close. */
+export function jsonEnd(text: string, at: number): number | null {
   let depth = 0;
-  for (let match = sign.exec(text); match !== null && match.index < limit; match = sign.exec(text)) {
-    if (match[0] === '"') {
-      const end = stringEnd(text, match.index + 1, limit);
-      if (end === null) return null;
-      sign.lastIndex = end;
-    } else {
-      depth += match[0] === '{' || match[0] === '[' ? 1 : -1;
-      if (depth === 0) return sign.lastIndex;
-    }
+  JSON_TOKEN.lastIndex = at;
+  for (let token = JSON_TOKEN.exec(text); token !== null; token = JSON_TOKEN.exec(text)) {
+    const [sign] = token;
+    if (sign === '{' || sign === '[') depth += 1;
+    else if ((sign === '}' || sign === ']') && --depth === 0) return JSON_TOKEN.lastIndex;
   }
   return null;
-}
-
-function stringEnd(text: string, from: number, limit: number): number | null {
-  const sign = /["\\]/gu;
-  sign.lastIndex = from;
-  for (let match = sign.exec(text); match !== null && match.index < limit; match = sign.exec(text)) {
-    if (match[0] === '"') return sign.lastIndex;
-    sign.lastIndex += 1;
-  }
-  return null;
-}
-
-function skipBlanks(text: string, at: number): number {
-  const blanks = /[\s,;]*/uy;
-  blanks.lastIndex = at;
-  blanks.test(text);
-  return blanks.lastIndex;
 }
 
 function matchAt(form: RegExp, text: string, at: number): RegExpExecArray | null {
