@@ -5,10 +5,11 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { whatsappText } from '../../src/channels/markdown/whatsapp.js';
 import {
+  Acks,
+  afterClosing,
+  type Closing,
   closingOf,
-  createAcks,
   libraryLog,
-  pauseAfter,
   silenceLibsignal,
 } from '../../src/channels/whatsapp/connection.js';
 import { contentOf } from '../../src/channels/whatsapp/content.js';
@@ -321,6 +322,7 @@ describe('closings', () => {
   });
 
   test('pauses grow, up to a cap', () => {
+    const pauseAfter = (closing: Closing, before: number) => afterClosing(closing, 0).pauseMs(before);
     const closing = closingOf(boom(503));
     const pauses = [0, 1, 2, 5, 6, 100].map((before) => pauseAfter(closing, before));
     expect(pauses).toEqual([1_000, 2_000, 4_000, 32_000, 60_000, 60_000]);
@@ -334,12 +336,12 @@ describe('closings', () => {
 });
 
 test('an ack is for everybody who waits for it, once', async () => {
-  const acks = createAcks();
+  const acks = new Acks();
   const [one, two, other, gone] = ['A', 'A', 'B', 'C'].map((id) => acks.expect(id));
   gone?.forget();
-  acks.came('A', null);
-  acks.came('A', 463);
-  acks.came('C', 500);
+  acks.came('A', { kind: 'taken' });
+  acks.came('A', { kind: 'refused', code: 463 });
+  acks.came('C', { kind: 'refused', code: 500 });
   acks.cutOff();
   expect(await one?.ack).toEqual({ kind: 'taken' });
   expect(await two?.ack).toEqual({ kind: 'taken' });

@@ -1,5 +1,6 @@
 /** One connection to WhatsApp, from its opening to the reason for its end; the next one is a new object. */
 import { randomBytes } from 'node:crypto';
+import { EventEmitter } from 'node:events';
 import type { Agent as HttpsAgent } from 'node:https';
 import {
   type AuthenticationCreds,
@@ -37,7 +38,7 @@ interface ConnectParts extends LinkHost {
 
 export function connect(parts: ConnectParts) {
   const { options, credentials, outward, log } = parts;
-  const acks = createAcks();
+  const acks = new Acks();
   // For a server without TLS (a fake one) the library takes an agent of that kind, too.
   const agentFor = (secure: boolean) => outward.agent(secure) as HttpsAgent;
   // An option set to undefined would override its default.
@@ -79,7 +80,8 @@ export function connect(parts: ConnectParts) {
     if (connection === 'close') finish(lastDisconnect?.error);
   });
   socket.ws.on('CB:ack,class:message', ({ attrs }: { attrs: Record<string, string> }) => {
-    if (attrs.id) acks.came(attrs.id, attrs.error === undefined ? null : Number(attrs.error) || 500);
+    const code = attrs.error === undefined ? null : Number(attrs.error) || 500;
+    if (attrs.id) acks.came(attrs.id, code === null ? { kind: 'taken' } : { kind: 'refused', code });
   });
 
   function end(reason: Error): void {
@@ -135,39 +137,28 @@ function withCurrentSecret(socket: WASocket, creds: AuthenticationCreds, show: (
 export type Ack = { kind: 'taken' } | { kind: 'refused'; code: number } | { kind: 'cut off' };
 
 /** WhatsApp's acks: the library calls a message sent once it is written, not once WhatsApp has it. */
-export function createAcks() {
-  /** Two tries of one message may wait for the same ack. */
-  const waiting = new Map<string, Set<(ack: Ack) => void>>();
+export class Acks {
+  /** By id of the message. Two tries of one message may wait for the same ack. */
+  readonly #came = new EventEmitter<Record<string, [Ack]>>().setMaxListeners(0);
 
-  function settle(id: string, ack: Ack): void {
-    const waiters = waiting.get(id);
-    waiting.delete(id);
-    for (const tell of waiters ?? []) tell(ack);
+  /** Call before the message is written, since its ack may come at once. Await it, or `forget` it. */
+  expect(id: string): { ack: Promise<Ack>; forget(): void } {
+    let tell: (ack: Ack) => void = () => {};
+    const ack = new Promise<Ack>((resolve) => {
+      tell = resolve;
+    });
+    this.#came.once(`ack ${id}`, tell);
+    return { ack, forget: () => void this.#came.off(`ack ${id}`, tell) };
   }
 
-  return {
-    /** Call before the message is written, since its ack may come at once. Await it, or `forget` it. */
-    expect(id: string): { ack: Promise<Ack>; forget(): void } {
-      let tell: (ack: Ack) => void = () => {};
-      const ack = new Promise<Ack>((resolve) => {
-        tell = resolve;
-      });
-      const waiters = waiting.get(id) ?? new Set();
-      waiting.set(id, waiters.add(tell));
-      const forget = () => {
-        waiters.delete(tell);
-        if (waiters.size === 0 && waiting.get(id) === waiters) waiting.delete(id);
-      };
-      return { ack, forget };
-    },
-    /** WhatsApp answered. `code` is null if it accepted the message. */
-    came: (id: string, code: number | null) =>
-      settle(id, code === null ? { kind: 'taken' } : { kind: 'refused', code }),
-    /** The connection is gone: no more answers will come. */
-    cutOff(): void {
-      for (const id of [...waiting.keys()]) settle(id, { kind: 'cut off' });
-    },
-  };
+  came(id: string, ack: Ack): void {
+    this.#came.emit(`ack ${id}`, ack);
+  }
+
+  /** The connection is gone: no more answers will come. */
+  cutOff(): void {
+    for (const awaited of this.#came.eventNames()) this.#came.emit(awaited, { kind: 'cut off' });
+  }
 }
 
 const PASSKEY =
@@ -187,25 +178,52 @@ export const UNLINKED = {
 
 const MINUTE = 60_000;
 
-/** How connections end: the pauses before reconnecting, and how long one must last to reset the pauses. */
-const CLOSINGS = {
+type Kind = 'restart' | 'unlinked' | 'logged out' | 'replaced' | 'outdated' | 'refused' | 'interrupted';
+
+interface Ending {
+  /** One after the other, of which the last repeats; without any, the usual back-off. */
+  pauses?: number[];
+  /** How long a connection must last to reset the pauses. */
+  goodAfterMs?: number;
+  log?: ['debug' | 'warn' | 'error', string];
+}
+
+const REFUSED: Ending = { pauses: [MINUTE, 10 * MINUTE, 60 * MINUTE] };
+
+const ENDINGS: Record<Kind, Ending> = {
   /** WhatsApp asks for a new connection, as after each linking. */
-  restart: { pauses: [0, 0, 1_000, 10_000, MINUTE], goodAfterMs: MINUTE },
+  restart: {
+    pauses: [0, 0, 1_000, 10_000, MINUTE],
+    log: ['debug', 'WhatsApp asked for a new connection; reconnecting'],
+  },
   /** Nobody scanned the codes. A person who wants to scan one later restarts the gateway. */
-  unlinked: { pauses: [MINUTE, 5 * MINUTE, 10 * MINUTE], goodAfterMs: Number.POSITIVE_INFINITY },
+  unlinked: {
+    pauses: [MINUTE, 5 * MINUTE, 10 * MINUTE],
+    goodAfterMs: Number.POSITIVE_INFINITY,
+    log: [
+      'warn',
+      'WhatsApp is not linked; new QR codes follow after the pause, or at once when the gateway is restarted',
+    ],
+  },
   /** The owner removed the gateway from the linked devices: its credentials are worthless. */
-  'logged out': { pauses: [0, 5_000, MINUTE], goodAfterMs: MINUTE },
+  'logged out': {
+    pauses: [0, 5_000, MINUTE],
+    log: [
+      'error',
+      'this gateway was removed from the linked devices of WhatsApp; credentials deleted. To link it again, scan the QR code that follows',
+    ],
+  },
   /** Another program uses the same credentials, and reconnects as soon as we do. */
   replaced: { pauses: [MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE], goodAfterMs: 10 * MINUTE },
   /** WhatsApp has retired our version of WhatsApp Web. */
-  outdated: { pauses: [MINUTE, 10 * MINUTE, 60 * MINUTE], goodAfterMs: MINUTE },
+  outdated: REFUSED,
   /** WhatsApp refuses this account, or this client. */
-  refused: { pauses: [MINUTE, 10 * MINUTE, 60 * MINUTE], goodAfterMs: MINUTE },
-  interrupted: { pauses: null, goodAfterMs: MINUTE },
-} satisfies Record<string, { pauses: number[] | null; goodAfterMs: number }>;
+  refused: REFUSED,
+  interrupted: { log: ['warn', 'the connection to WhatsApp failed; reconnecting'] },
+};
 
 export interface Closing {
-  kind: keyof typeof CLOSINGS;
+  kind: Kind;
   reason: string;
 }
 
@@ -232,15 +250,15 @@ const CODES: Record<number, [Closing['kind'], string]> = {
   515: ['restart', 'WhatsApp asked for a new connection'],
 };
 
-/** `before`: earlier connections in a row that ended badly. */
-export function pauseAfter({ kind }: Closing, before: number): number {
-  const { pauses } = CLOSINGS[kind];
-  return pauses === null ? backoffMs(before) : (pauses[Math.min(before, pauses.length - 1)] ?? 0);
-}
-
-/** Whether a connection that ended this way counts as successful. */
-export function wasGood({ kind }: Closing, lastedMs: number): boolean {
-  return lastedMs >= CLOSINGS[kind].goodAfterMs;
+/** The pause before the next connection, and the log line. */
+export function afterClosing({ kind }: Closing, lastedMs: number) {
+  const { pauses, goodAfterMs = MINUTE, log } = ENDINGS[kind];
+  return {
+    wasGood: lastedMs >= goodAfterMs,
+    pauseMs: (failures: number): number =>
+      pauses?.[Math.min(failures, pauses.length - 1)] ?? backoffMs(failures),
+    line: log ?? (['error', 'WhatsApp refused the connection; retrying later'] as const),
+  };
 }
 
 export function closingOf(error: unknown): Closing {

@@ -8,12 +8,14 @@ import {
   type SignalDataTypeMap,
 } from '@whiskeysockets/baileys';
 import type { ChannelState } from '../../core/channel.js';
+import { createMutex } from '../../core/concurrency.js';
 import { numberOf, personOf, userOf } from './ids.js';
 import type { OwnAccount } from './inbound.js';
 import { alertsIn } from './restrictions.js';
 
 export type Credentials = Awaited<ReturnType<typeof openCredentials>>;
 
+const { AppStateSyncKeyData } = proto.Message;
 const CREDS = 'creds';
 const PAIRED_AT = 'paired-at';
 /** The WhatsApp Web version that was looked up. Survives the end of a link. */
@@ -25,15 +27,13 @@ export async function openCredentials(state: ChannelState) {
   let pairedAt = Number(found.get(PAIRED_AT) ?? 0);
   let isRetired = false;
   let isUnsaved = false;
-  let writing: Promise<void> = Promise.resolve();
   let saved: Promise<void> = Promise.resolve();
+  const inTurn = createMutex();
 
   function write(values: () => ReadonlyMap<string, string | null>): Promise<void> {
-    const written = writing.then(async () => {
+    return inTurn(async () => {
       if (!isRetired) await state.set(values());
     });
-    writing = written.catch(() => {});
-    return written;
   }
 
   /** Saves `auth.creds`; at most one write is queued behind the running one. */
@@ -56,7 +56,12 @@ export async function openCredentials(state: ChannelState) {
     const keys: Record<string, SignalDataTypeMap[Type]> = {};
     for (const id of ids) {
       const value = decode<SignalDataTypeMap[Type]>(values.get(`${type}-${id}`));
-      if (value !== null) keys[id] = revived(type, value);
+      if (value === null) continue;
+      // Such keys are objects with methods, which JSON does not keep.
+      const hasMethods = type === 'app-state-sync-key';
+      keys[id] = hasMethods
+        ? (AppStateSyncKeyData.fromObject(value as object) as unknown as typeof value)
+        : value;
     }
     return keys;
   }
@@ -73,7 +78,7 @@ export async function openCredentials(state: ChannelState) {
     /** Resolves when everything is on disk; rejects if a write failed. */
     async settled(): Promise<void> {
       await saved;
-      await writing;
+      await inTurn(() => {});
     },
     retire(): void {
       isRetired = true;
@@ -99,22 +104,10 @@ export async function forgetLink(state: ChannelState): Promise<void> {
 }
 
 function valuesOf(data: SignalDataSet): ReadonlyMap<string, string | null> {
-  const values = new Map<string, string | null>();
-  for (const [type, keys] of Object.entries(data)) {
-    for (const [id, key] of Object.entries(keys ?? {})) {
-      values.set(`${type}-${id}`, key === null || key === undefined ? null : encode(key));
-    }
-  }
-  return values;
-}
-
-/** Keys of one type are objects with methods, which JSON does not keep. */
-function revived<Type extends keyof SignalDataTypeMap>(
-  type: Type,
-  value: SignalDataTypeMap[Type],
-): SignalDataTypeMap[Type] {
-  if (type !== 'app-state-sync-key') return value;
-  return proto.Message.AppStateSyncKeyData.fromObject(value as object) as unknown as SignalDataTypeMap[Type];
+  const entries = Object.entries(data).flatMap(([type, keys]) =>
+    Object.entries(keys).map(([id, key]) => [`${type}-${id}`, key ? encode(key) : null] as const),
+  );
+  return new Map(entries);
 }
 
 function encode(value: unknown): string {

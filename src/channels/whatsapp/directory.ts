@@ -164,52 +164,54 @@ export type Secrets = ReturnType<typeof createSecrets>;
  * bounded space.
  */
 export function createSecrets(state: ChannelState, clock: Clock) {
-  const shelves = new Map<string, Shelf>();
+  let shelves: Promise<Map<string, Shelf>> | null = null;
 
-  /** Shelves are read on first use. */
-  async function load(names: readonly string[]): Promise<void> {
-    const unread = names.filter((name) => !shelves.has(name));
-    const found = unread.length === 0 ? new Map() : await state.get(unread);
-    for (const name of unread) {
-      const read = shelfSchema.safeParse(JSON.parse(found.get(name) ?? '[]'));
-      // It may have been loaded meanwhile.
-      if (!shelves.has(name)) shelves.set(name, read.data ?? []);
-    }
+  function loaded(): Promise<Map<string, Shelf>> {
+    shelves ??= load().catch((error) => {
+      shelves = null;
+      throw error;
+    });
+    return shelves;
   }
 
-  function youngOn(name: string): Shelf {
+  async function load(): Promise<Map<string, Shelf>> {
+    const found = await state.get(ALL_SHELVES);
+    return new Map(
+      [...found].map(([name, value]) => [name, shelfSchema.safeParse(JSON.parse(value)).data ?? []]),
+    );
+  }
+
+  function youngOn(name: string, all: Map<string, Shelf>): Shelf {
     const oldest = clock.now() - SECRET_KEPT_MS;
-    return (shelves.get(name) ?? []).filter(({ at }) => at >= oldest);
+    return (all.get(name) ?? []).filter(({ at }) => at >= oldest);
   }
 
-  async function put(name: string, shelf: Shelf): Promise<void> {
-    shelves.set(name, shelf);
-    await state.set(new Map([[name, shelf.length === 0 ? null : JSON.stringify(shelf)]]));
+  function put(name: string, shelf: Shelf, all: Map<string, Shelf>): Promise<void> {
+    all.set(name, shelf);
+    return state.set(new Map([[name, shelf.length === 0 ? null : JSON.stringify(shelf)]]));
   }
 
   return {
     async keep(id: string, { author, bytes }: MessageSecret): Promise<void> {
       const name = shelfOf(id);
-      await load([name]);
       const secret = Buffer.from(bytes).toString('base64');
-      const others = youngOn(name).filter((each) => each.id !== id || each.author !== author);
-      await put(name, [...others, { id, author, secret, at: clock.now() }].slice(-MOST_ON_SHELF));
+      const all = await loaded();
+      const others = youngOn(name, all).filter((each) => each.id !== id || each.author !== author);
+      await put(name, [...others, { id, author, secret, at: clock.now() }].slice(-MOST_ON_SHELF), all);
     },
     /** Several, if messages in several chats have this id. */
     async of(id: string): Promise<{ author: string; bytes: Buffer }[]> {
-      const name = shelfOf(id);
-      await load([name]);
-      const found = youngOn(name).filter((each) => each.id === id);
+      const found = youngOn(shelfOf(id), await loaded()).filter((each) => each.id === id);
       return found.map(({ author, secret }) => ({ author, bytes: Buffer.from(secret, 'base64') }));
     },
     /** Keeps removing old secrets from the disk until the signal aborts. Never rejects. */
     async prune(log: Log, signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         try {
-          await load(ALL_SHELVES);
-          for (const name of ALL_SHELVES) {
-            const young = youngOn(name);
-            if (young.length < (shelves.get(name)?.length ?? 0)) await put(name, young);
+          const all = await loaded();
+          for (const [name, shelf] of all) {
+            const young = youngOn(name, all);
+            if (young.length < shelf.length) await put(name, young, all);
           }
         } catch (error) {
           const fields = { channel: 'whatsapp', reason: describe(error) };

@@ -44,13 +44,14 @@ async function untilLinked(pairing: Pairing, digits: string): Promise<{ number: 
   for (let failures = 0; failures < TRIES && !signal.aborted; ) {
     const credentials = await openCredentials(staged.state);
     const version = await versions.current();
-    const outcome = await connectOnce(pairing, credentials, version, digits, staged.commit);
+    const error = await connectOnce(pairing, credentials, version, digits, staged.commit);
     await credentials.settled();
     // The store is closed soon, and the next connection starts from its current content.
     credentials.retire();
-    if (outcome.kind === 'linked') return { number: outcome.number };
-    if (outcome.kind === 'unlinkable') throw notLinked(outcome.reason);
-    let closing = closingOf(outcome.reason);
+    const me = meIn(credentials.auth.creds);
+    if (error === LINKED && me !== null) return { number: numberOf({ ...me, lid: null }) };
+    if (error instanceof Fault) throw error;
+    let closing = closingOf(error);
     if (closing.kind === 'outdated') closing = await versions.refused();
     if (closing.kind === 'refused') throw notLinked(closing.reason);
     reason = closing.kind === 'unlinked' ? UNLINKED.untyped : closing.reason;
@@ -72,26 +73,19 @@ function notLinked(reason: string): Fault {
   return new Fault('internal', `WhatsApp was not linked: ${reason}`);
 }
 
-type Outcome =
-  | { kind: 'linked'; number: string }
-  | { kind: 'ended'; reason: unknown }
-  /** A retry would end the same way. */
-  | { kind: 'unlinkable'; reason: string };
+const LINKED = new Error('linked');
 
+/** Why it ended: `LINKED`, a fault after which a retry would end the same way, or an error of the connection. */
 async function connectOnce(
   pairing: Pairing,
   credentials: Credentials,
   version: WAVersion,
   digits: string,
   commit: () => Promise<void>,
-): Promise<Outcome> {
+): Promise<unknown> {
   const { clock, show, signal } = pairing;
   let isAsked = false;
   let isTyped = false;
-  let opened: () => void = () => {};
-  const open = new Promise<null>((resolve) => {
-    opened = () => resolve(null);
-  });
   const end = (error: unknown) => connection.end(error instanceof Error ? error : new Error(String(error)));
   // Messages that already arrive are for the gateway: they stay with WhatsApp until it runs.
   const mayTakeIn = () => new Promise<void>(() => {});
@@ -109,28 +103,19 @@ async function connectOnce(
       credentials.linked(clock.now());
       credentials.settled().then(commit).catch(end);
     },
-    onOpen: opened,
+    onOpen: () => end(LINKED),
   });
   onCodeTyped(connection.socket, end, () => {
     isTyped = true;
   });
   const unlisten = onAbort(signal, () => connection.end(new Error('given up')));
   try {
-    const reason = await Promise.race([connection.ended, open]);
-    const me = meIn(credentials.auth.creds);
-    if (reason instanceof Unlinkable) return { kind: 'unlinkable', reason: reason.message };
-    if (isTyped && closingOf(reason).kind === 'unlinked')
-      return { kind: 'unlinkable', reason: UNLINKED.stalled };
-    if (reason !== null || me === null) return { kind: 'ended', reason };
-    connection.end(new Error('linked'));
-    return { kind: 'linked', number: numberOf({ ...me, lid: null }) };
+    const error = await connection.ended;
+    return isTyped && closingOf(error).kind === 'unlinked' ? notLinked(UNLINKED.stalled) : error;
   } finally {
     unlisten();
   }
 }
-
-/** A phone cannot be linked, and a retry would not help. */
-class Unlinkable extends Error {}
 
 function refusalOf(code: number): string {
   const scan = 'scan the QR code that the gateway shows when it is started';
@@ -139,13 +124,13 @@ function refusalOf(code: number): string {
     : `WhatsApp gives no code for this number (${code}): see that it is the account's whole number, with the country code; if it is, ${scan}`;
 }
 
-/** Requests a code, valid once WhatsApp has answered (WhiskeySockets/Baileys#2737). Throws `Unlinkable`. */
+/** Requests a code, valid once WhatsApp has answered (WhiskeySockets/Baileys#2737). */
 async function askForCode(socket: WASocket, digits: string): Promise<string> {
   const answered = new Promise<void>((resolve, reject) => {
     socket.ws.on('CB:iq,type:result,link_code_companion_reg', () => resolve());
     socket.ws.on('CB:iq,type:error', (answer: BinaryNode) => {
       const code = Number(getBinaryNodeChild(answer, 'error')?.attrs.code);
-      reject(new Unlinkable(refusalOf(code || 400)));
+      reject(notLinked(refusalOf(code || 400)));
     });
   });
   const [code] = await Promise.all([socket.requestPairingCode(digits), answered]);
@@ -162,11 +147,11 @@ const NEEDED = [
  * Calls `taken` when the code was typed on the phone, and `refused` when the answer lacks parts: the account
  * has to prove a passkey (WhiskeySockets/Baileys#2694).
  */
-function onCodeTyped(socket: WASocket, refused: (why: Unlinkable) => void, taken: () => void): void {
+function onCodeTyped(socket: WASocket, refused: (why: Fault) => void, taken: () => void): void {
   socket.ws.on('CB:notification,type:link_code_companion_reg', (notification: BinaryNode) => {
     const hello = getBinaryNodeChild(notification, 'link_code_companion_reg');
     if (NEEDED.every((part) => getBinaryNodeChild(hello, part) !== undefined)) taken();
-    else refused(new Unlinkable(UNLINKED.passkey));
+    else refused(notLinked(UNLINKED.passkey));
   });
 }
 

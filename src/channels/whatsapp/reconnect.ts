@@ -14,13 +14,12 @@ import { describe } from '../../core/errors.js';
 import { download } from '../kit/download.js';
 import { supervise } from '../kit/supervise.js';
 import {
+  afterClosing,
   type Closing,
   closingOf,
   connect,
-  pauseAfter,
   UNLINKED,
   type WhatsAppConnection,
-  wasGood,
 } from './connection.js';
 import {
   accountOf,
@@ -33,7 +32,7 @@ import {
   VERSION,
 } from './credentials.js';
 import type { GroupDirectory } from './directory.js';
-import { markOf, numberOf, type Person, personOf } from './ids.js';
+import { isLid, markOf, numberOf, plainJid } from './ids.js';
 import type { Login, WhatsAppIntake } from './intake.js';
 import type { LinkHost, WhatsAppHost } from './options.js';
 import { createAlert } from './restrictions.js';
@@ -65,9 +64,10 @@ export function createReconnecting(parts: ReconnectParts) {
   async function round(failures: number) {
     const beganAt = clock.now();
     const closing = await connectOnce();
-    const first = closing.kind !== last || wasGood(closing, clock.now() - beganAt);
+    const { wasGood, pauseMs, line } = afterClosing(closing, clock.now() - beganAt);
+    const first = closing.kind !== last || wasGood;
     last = closing.kind;
-    return { ...closing, first, pauseMs: pauseAfter(closing, first ? 0 : failures) };
+    return { ...closing, first, line, pauseMs: pauseMs(first ? 0 : failures) };
   }
 
   async function connectOnce(): Promise<Closing> {
@@ -109,8 +109,10 @@ export function createReconnecting(parts: ReconnectParts) {
     }
   }
 
-  function tell({ kind }: Closing, { reason, pauseMs }: { reason: string; pauseMs: number }): void {
-    const [level, message] = ENDED[kind] ?? ['error', 'WhatsApp refused the connection; retrying later'];
+  function tell(
+    { kind, line: [level, message] }: Awaited<ReturnType<typeof round>>,
+    { reason, pauseMs }: { reason: string; pauseMs: number },
+  ): void {
     if (level === 'error' || kind === 'unlinked') alert.set(reason);
     log[level]({ channel: 'whatsapp', reason, pauseMs }, message);
   }
@@ -127,19 +129,6 @@ export function createReconnecting(parts: ReconnectParts) {
     },
   };
 }
-
-const ENDED: { [Kind in Closing['kind']]?: ['debug' | 'warn' | 'error', string] } = {
-  restart: ['debug', 'WhatsApp asked for a new connection; reconnecting'],
-  unlinked: [
-    'warn',
-    'WhatsApp is not linked; new QR codes follow after the pause, or at once when the gateway is restarted',
-  ],
-  'logged out': [
-    'error',
-    'this gateway was removed from the linked devices of WhatsApp; credentials deleted. To link it again, scan the QR code that follows',
-  ],
-  interrupted: ['warn', 'the connection to WhatsApp failed; reconnecting'],
-};
 
 /** "Logged out" may also mean that WhatsApp refuses to link us, or withdrew a link before its first use. */
 function closingOfLink(error: unknown, { auth }: Credentials): { closing: Closing; isLost: boolean } {
@@ -229,11 +218,12 @@ function listen(
     }
   }
 
-  async function whose(jid: string | undefined): Promise<Person> {
-    const person = personOf(jid);
-    if (person.phone !== null || person.lid === null) return person;
-    const phone = await signalRepository.lidMapping.getPNForLID(person.lid).catch(() => null);
-    return personOf(person.lid, phone);
+  async function opened(jid: string | undefined): Promise<void> {
+    const from = plainJid(jid);
+    if (from === null) return;
+    sender.restrictions.opened(from);
+    const phone = isLid(from) ? await signalRepository.lidMapping.getPNForLID(from) : null;
+    if (phone !== null) sender.restrictions.opened(plainJid(phone) ?? phone);
   }
 
   ws.on('CB:message', (stanza: BinaryNode) => {
@@ -242,9 +232,11 @@ function listen(
     if (isWithheld(parts)) void store(() => intake.withheld(stanza, login));
   });
   // A person provides the token without which WhatsApp may refuse messages to them.
-  ws.on('CB:notification,type:privacy_token', async ({ attrs }: BinaryNode) => {
-    const { phone, lid } = await whose(attrs.from);
-    for (const chat of [phone, lid]) if (chat !== null) sender.restrictions.opened(chat);
+  ws.on('CB:notification,type:privacy_token', ({ attrs }: BinaryNode) => {
+    opened(attrs.from).catch((error) => {
+      const fields = { channel: 'whatsapp', reason: describe(error) };
+      host.log.debug(fields, 'looking up the phone number of a chat failed');
+    });
   });
   ev.on('messages.upsert', ({ messages, type }) => {
     for (const message of messages) void store(() => intake.handedOut(message, type !== 'notify', login));
@@ -294,17 +286,10 @@ export function createVersions({ options, state, outward, clock, log }: LinkHost
   async function lookUp(): Promise<WAVersion> {
     const { protocol, host } = new URL(options.webSocketUrl ?? 'wss://web.whatsapp.com');
     const origin = `${protocol === 'ws:' ? 'http' : 'https'}://${host}`;
-    const trusted = [origin];
+    const limits = { server: host, maxBytes: MOST_BYTES, headers: HEADERS, trusted: [origin], outward };
+    // The service worker of WhatsApp Web.
     const loaded = await withDeadline(clock, LOOK_UP_TIMEOUT_MS, signal, (ended) =>
-      // The service worker of WhatsApp Web.
-      download(`${origin}/sw.js`, {
-        server: host,
-        maxBytes: MOST_BYTES,
-        signal: ended,
-        headers: HEADERS,
-        trusted,
-        outward,
-      }),
+      download(`${origin}/sw.js`, { ...limits, signal: ended }),
     );
     if (loaded.kind === 'too large') throw new Error('the page with it is too large');
     if (loaded.kind !== 'fetched') throw new Error(loaded.reason);
@@ -350,6 +335,5 @@ function numbersOf(version: string): WAVersion {
 }
 
 function isNewer(one: WAVersion, other: WAVersion): boolean {
-  const at = one.findIndex((number, place) => number !== other[place]);
-  return at >= 0 && (one[at] ?? 0) > (other[at] ?? 0);
+  return one.join('.').localeCompare(other.join('.'), 'en', { numeric: true }) > 0;
 }

@@ -9,7 +9,7 @@ import {
 } from '@whiskeysockets/baileys';
 import type { LRUCache } from 'lru-cache';
 import type { Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
-import { type Clock, OVER, onAbort } from '../../core/clock.js';
+import { type Clock, onAbort, withDeadline } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { readOutgoing } from '../kit/outgoing.js';
@@ -136,25 +136,15 @@ function messageOf(
 }
 
 /** Waits at most `ms` for the work, which itself goes on; returns the reason otherwise. */
-async function within(
-  clock: Clock,
-  ms: number,
-  signal: AbortSignal,
-  work: Promise<Ack>,
-): Promise<Ack | string> {
-  const over = new AbortController();
-  const unlisten = onAbort(signal, () => over.abort(OVER));
-  const waited = clock
-    .sleep(ms, over.signal)
-    .then(() =>
-      signal.aborted ? 'the gateway stops' : 'WhatsApp did not say in time that it took the message',
-    );
-  try {
-    return await Promise.race([work, waited]);
-  } finally {
-    unlisten();
-    over.abort(OVER);
-  }
+function within(clock: Clock, ms: number, signal: AbortSignal, work: Promise<Ack>): Promise<Ack | string> {
+  return withDeadline(clock, ms, signal, (ended) => {
+    const reason = () =>
+      signal.aborted ? 'the gateway stops' : 'WhatsApp did not say in time that it took the message';
+    return Promise.race([
+      work,
+      new Promise<string>((resolve) => void onAbort(ended, () => resolve(reason()))),
+    ]);
+  });
 }
 
 function refused(sender: SendContext, { address }: Recipient, code: number, reason: string): SendResult {
