@@ -3,10 +3,8 @@
  * retry. An outage, a refused token and a missing intent are retried indefinitely, with back-off.
  */
 
-import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
-import { request as httpsRequest } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
 import {
   CloseCodes,
   DefaultWebSocketManagerOptions,
@@ -16,6 +14,7 @@ import {
   WebSocketShardStatus,
 } from '@discordjs/ws';
 import * as Discord from 'discord-api-types/v10';
+import { WebSocket, WebSocketServer } from 'ws';
 import { onAbort } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Outward } from '../../core/network.js';
@@ -37,6 +36,10 @@ const LASTING_MS = 60_000;
 /** A connection without a session is closed after this time. */
 const PATIENCE_MS = 180_000;
 const CLOSING_MS = 2_000;
+/** For a connection through a proxy. */
+const HANDSHAKE_MS = 30_000;
+/** Stand for a connection without a close code, and for one that broke (RFC 6455). */
+const [NO_CODE, LOST] = [1005, 1006];
 
 /** State and back-off over all connection attempts. */
 function createPace({ clock, log, session, connecting }: DiscordParts) {
@@ -50,6 +53,7 @@ function createPace({ clock, log, session, connecting }: DiscordParts) {
   let waitMs = 0;
   /** The logged reason for this outage; null while there is none. */
   let logged: string | null = null;
+  let isFirst = true;
 
   return {
     isUp: () => upAt !== null,
@@ -79,7 +83,12 @@ function createPace({ clock, log, session, connecting }: DiscordParts) {
       isReached = false;
       waitMs = retryAfterMs ?? 0;
     },
+    /** Before each attempt but the first. */
     async pause(signal: AbortSignal): Promise<void> {
+      if (isFirst) {
+        isFirst = false;
+        return;
+      }
       const isNew = session.info === null;
       if (upAt !== null && clock.now() - upAt >= LASTING_MS) failures = 0;
       // New sessions have pauses of their own.
@@ -103,160 +112,170 @@ function createPace({ clock, log, session, connecting }: DiscordParts) {
 
 type Pace = ReturnType<typeof createPace>;
 
-/** Waits until the library may connect; returns the address and the session. null: not any more. */
-async function admission(parts: DiscordParts, pace: Pace, signal: AbortSignal) {
-  for (let isFirst = true; !signal.aborted; isFirst = false) {
-    if (!isFirst) await pace.pause(signal);
-    if (signal.aborted) break;
-    try {
-      const session = parts.session.info;
-      if (session !== null && pace.isReached()) return { url: session.resumeURL, session };
-      const { url, session_start_limit } = await parts.api.get<Discord.APIGatewayBotInfo>(
-        '/gateway/bot',
-        signal,
-      );
-      if (session !== null) return { url, session };
-      if (session_start_limit.remaining < 1) {
-        throw new Error('Discord lets the bot begin no more sessions today');
-      }
-      await parts.clock.sleep(await identifyPauseMs(parts, parts.host.state), signal);
-      if (!signal.aborted) return { url, session: null };
-    } catch (error) {
-      pace.unreachable(error);
-    }
-  }
-  return null;
-}
-
 /** Connects, and serves until the library stops, or must be stopped because it failed. */
-async function serve(
-  parts: DiscordParts,
-  take: (packet: Packet) => void,
-  pace: Pace,
-  failed: AbortSignal,
-  signal: AbortSignal,
-) {
-  const { session, clock, log } = parts;
-  const over = new AbortController();
-  const never = new Promise<never>(() => {});
-  let isFirst = true;
-  let isWaiting = false;
-  let fault: string | null = null;
-  let relay = null as Relay | null;
-  let cancelPatience = () => {};
-  const sessions = { total: 1, remaining: 1, reset_after: 0, max_concurrency: 1 };
-  const gateway = { url: '', shards: 1, session_start_limit: sessions };
+class Connection {
+  private readonly over = new AbortController();
+  private readonly gateway = {
+    url: '',
+    shards: 1,
+    session_start_limit: { total: 1, remaining: 1, reset_after: 0, max_concurrency: 1 },
+  };
+  private readonly shard: WebSocketShard;
+  private relay: Relay | null = null;
+  private fault: string | null = null;
+  private isWaiting = false;
+  private cancelPatience = () => {};
 
-  function giveUp(reason: string): void {
-    if (over.signal.aborted) return;
-    pace.down(reason, true);
-    over.abort();
+  constructor(
+    private readonly parts: DiscordParts,
+    private readonly pace: Pace,
+    take: (packet: Packet) => void,
+  ) {
+    const { session, options, host } = parts;
+    const { over, gateway } = this;
+    this.shard = new WebSocketShard(
+      {
+        options: {
+          ...DefaultWebSocketManagerOptions,
+          token: options.token,
+          intents: INTENTS,
+          shardCount: 1,
+          gatewayInformation: gateway,
+        },
+        // It also asks with every event.
+        retrieveSessionInfo: () =>
+          this.shard.status === WebSocketShardStatus.Idle ? this.beforeConnecting() : session.info,
+        updateSessionInfo(_shard, info) {
+          // The library also drops the session if the gateway could not be reached.
+          if (!over.signal.aborted && (info !== null || pace.isReached())) session.update(info);
+        },
+        waitForIdentify: () => countIdentify(parts, host.state),
+      },
+      0,
+    );
+    this.listen(take);
+  }
+
+  async run(failed: AbortSignal, signal: AbortSignal): Promise<void> {
+    const { over, shard } = this;
+    onAbort(failed, () => {
+      this.parts.session.update(null);
+      this.giveUp(String(failed.reason));
+    });
+    const unlisten = onAbort(signal, () => over.abort());
+    if (!signal.aborted) shard.connect().catch((error) => this.giveUp(failureOf(error).reason));
+    await new Promise<void>((resolve) => void onAbort(over.signal, resolve));
+    unlisten();
+    this.cancelPatience();
+    await this.close();
+    this.relay?.close();
+  }
+
+  private giveUp(reason: string): void {
+    if (this.over.signal.aborted) return;
+    this.pace.down(reason, true);
+    this.over.abort();
   }
 
   /** The library asks before it connects. If two of its recoveries overlap, the second gets no answer. */
-  async function beforeConnecting(): Promise<SessionInfo | null> {
-    if (isWaiting || over.signal.aborted) return never;
-    isWaiting = true;
-    if (!isFirst) await pace.pause(over.signal);
-    isFirst = false;
-    const found = await admission(parts, pace, over.signal);
-    relay?.close();
-    relay = found && (await openRelay(found.url, parts.host.newId(), parts.host.outward));
-    isWaiting = false;
-    if (over.signal.aborted) relay?.close();
-    if (found === null || over.signal.aborted) return never;
-    pace.attempt();
-    fault = null;
-    cancelPatience = clock.after(PATIENCE_MS, () =>
-      giveUp(`Discord’s gateway gave no session within ${PATIENCE_MS / 60_000} minutes`),
+  private async beforeConnecting(): Promise<SessionInfo | null> {
+    const { signal } = this.over;
+    const never = new Promise<never>(() => {});
+    if (this.isWaiting || signal.aborted) return never;
+    this.isWaiting = true;
+    const found = await this.admission();
+    this.relay?.close();
+    const { newId, outward } = this.parts.host;
+    this.relay = found && (await openRelay(found.url, newId(), outward));
+    this.isWaiting = false;
+    if (signal.aborted) this.relay?.close();
+    if (found === null || signal.aborted) return never;
+    this.pace.attempt();
+    this.fault = null;
+    this.cancelPatience = this.parts.clock.after(PATIENCE_MS, () =>
+      this.giveUp(`Discord’s gateway gave no session within ${PATIENCE_MS / 60_000} minutes`),
     );
-    gateway.url = relay?.url ?? found.url;
-    return found.session && { ...found.session, resumeURL: gateway.url };
+    this.gateway.url = this.relay?.url ?? found.url;
+    return found.session && { ...found.session, resumeURL: this.gateway.url };
   }
 
-  const shard = new WebSocketShard(
-    {
-      options: {
-        ...DefaultWebSocketManagerOptions,
-        token: parts.options.token,
-        intents: INTENTS,
-        shardCount: 1,
-        gatewayInformation: gateway,
-      },
-      // It also asks with every event.
-      retrieveSessionInfo: () =>
-        shard.status === WebSocketShardStatus.Idle ? beforeConnecting() : session.info,
-      updateSessionInfo(_shard, info) {
-        // The library also drops the session if the gateway could not be reached.
-        if (!over.signal.aborted && (info !== null || pace.isReached())) session.update(info);
-      },
-      waitForIdentify: () => countIdentify(parts, parts.host.state),
-    },
-    0,
-  );
-  shard.on(WebSocketShardEvents.Hello, () => {
-    pace.greeted();
-    if (over.signal.aborted) void close(parts, pace, shard);
-  });
-  shard.on(WebSocketShardEvents.Dispatch, ({ t: kind, d: payload, s: sequence }) => {
-    if (over.signal.aborted) return;
-    const isReplay = !pace.isUp();
-    if (kind === 'READY' || kind === 'RESUMED') {
-      cancelPatience();
-      pace.up();
+  /** Waits until the library may connect; returns the address and the session. null: not any more. */
+  private async admission(): Promise<{ url: string; session: SessionInfo | null } | null> {
+    const { parts, pace } = this;
+    const { signal } = this.over;
+    while (!signal.aborted) {
+      await pace.pause(signal);
+      if (signal.aborted) break;
+      try {
+        const session = parts.session.info;
+        if (session !== null && pace.isReached()) return { url: session.resumeURL, session };
+        const asked = await parts.api.get<Discord.APIGatewayBotInfo>('/gateway/bot', signal);
+        if (session !== null) return { url: asked.url, session };
+        if (asked.session_start_limit.remaining < 1) {
+          throw new Error('Discord lets the bot begin no more sessions today');
+        }
+        await parts.clock.sleep(await identifyPauseMs(parts, parts.host.state), signal);
+        return { url: asked.url, session: null };
+      } catch (error) {
+        pace.unreachable(error);
+      }
     }
-    take({ kind, payload, sequence, isReplay });
-  });
-  shard.on(WebSocketShardEvents.HeartbeatComplete, () => void session.beat());
-  shard.on(WebSocketShardEvents.SocketError, (error) => {
-    fault = failureOf(error).reason;
-  });
-  shard.on(WebSocketShardEvents.Closed, (code) => {
-    cancelPatience();
-    if (over.signal.aborted) return;
-    const words = closedWords(code);
-    pace.down(pace.isReached() ? words : (relay?.fault() ?? fault ?? words));
-    if (!isRefusedWith(code)) return;
-    // After these the library does not reconnect.
-    session.update(null);
-    giveUp(words);
-  });
-  // An unhandled error event would end the process. Discord's close code tells the cause.
-  shard.on(WebSocketShardEvents.Error, ({ message }) =>
-    log.debug({ channel: 'discord', message }, 'Discord failed'),
-  );
+    return null;
+  }
 
-  onAbort(failed, () => {
-    session.update(null);
-    giveUp(String(failed.reason));
-  });
-  signal.addEventListener('abort', () => over.abort(), { once: true, signal: over.signal });
-  if (signal.aborted) over.abort();
-  else shard.connect().catch((error) => giveUp(failureOf(error).reason));
-  await aborted(over.signal);
-  cancelPatience();
-  await close(parts, pace, shard);
-  relay?.close();
-}
+  private listen(take: (packet: Packet) => void): void {
+    const { shard, pace, over } = this;
+    const { session, log } = this.parts;
+    shard.on(WebSocketShardEvents.Hello, () => {
+      pace.greeted();
+      if (over.signal.aborted) void this.close();
+    });
+    shard.on(WebSocketShardEvents.Dispatch, ({ t: kind, d: payload, s: sequence }) => {
+      if (over.signal.aborted) return;
+      const isReplay = !pace.isUp();
+      if (kind === 'READY' || kind === 'RESUMED') {
+        this.cancelPatience();
+        pace.up();
+      }
+      take({ kind, payload, sequence, isReplay });
+    });
+    shard.on(WebSocketShardEvents.HeartbeatComplete, () => void session.beat());
+    shard.on(WebSocketShardEvents.SocketError, (error) => {
+      this.fault = failureOf(error).reason;
+    });
+    shard.on(WebSocketShardEvents.Closed, (code) => {
+      this.cancelPatience();
+      if (over.signal.aborted) return;
+      const words = closedWords(code);
+      pace.down(pace.isReached() ? words : (this.relay?.fault() ?? this.fault ?? words));
+      if (!isRefusedWith(code)) return;
+      // After these the library does not reconnect.
+      session.update(null);
+      this.giveUp(words);
+    });
+    // An unhandled error event would end the process. Discord's close code tells the cause.
+    shard.on(WebSocketShardEvents.Error, ({ message }) =>
+      log.debug({ channel: 'discord', message }, 'Discord failed'),
+    );
+  }
 
-/** Discord keeps a session whose connection is closed with another code than 1000 and 1001. */
-async function close({ session, clock, log }: DiscordParts, pace: Pace, shard: WebSocketShard) {
-  if (shard.status === WebSocketShardStatus.Idle) return;
-  // The library forgets a socket that is still connecting: it is closed when the gateway greets us.
-  if (shard.status === WebSocketShardStatus.Connecting && !pace.isReached()) return;
-  const isClosed = new AbortController();
-  const code = session.info === null ? CloseCodes.Normal : CloseCodes.Resuming;
-  shard
-    .destroy({ code })
-    .catch((error) =>
-      log.debug({ channel: 'discord', reason: describe(error) }, 'closing the Discord connection failed'),
-    )
-    .finally(() => isClosed.abort());
-  await clock.sleep(CLOSING_MS, isClosed.signal);
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => void onAbort(signal, resolve));
+  /** Discord keeps a session whose connection is closed with another code than 1000 and 1001. */
+  private async close(): Promise<void> {
+    const { shard } = this;
+    const { session, clock, log } = this.parts;
+    if (shard.status === WebSocketShardStatus.Idle) return;
+    // The library forgets a socket that is still connecting: it is closed when the gateway greets us.
+    if (shard.status === WebSocketShardStatus.Connecting && !this.pace.isReached()) return;
+    const isClosed = new AbortController();
+    const code = session.info === null ? CloseCodes.Normal : CloseCodes.Resuming;
+    shard
+      .destroy({ code })
+      .catch((error) =>
+        log.debug({ channel: 'discord', reason: describe(error) }, 'closing the Discord connection failed'),
+      )
+      .finally(() => isClosed.abort());
+    await clock.sleep(CLOSING_MS, isClosed.signal);
+  }
 }
 
 /** `take` gets every event, in order. It must not throw. */
@@ -268,8 +287,7 @@ export function createConnection(parts: DiscordParts, take: (packet: Packet) => 
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         failure = new AbortController();
-        await serve(parts, take, pace, failure.signal, signal);
-        if (!signal.aborted) await pace.pause(signal);
+        await new Connection(parts, pace, take).run(failure.signal, signal);
       }
       parts.connecting.down('the gateway was stopped');
     },
@@ -290,58 +308,23 @@ async function openRelay(gateway: string, secret: string, outward: Outward): Pro
 
 /** Relays the library's connection, which is always direct, through a proxy. The path is secret. */
 async function relayTo(gateway: string, secret: string, outward: Outward) {
-  const open = new Set<Duplex>();
   let fault: string | null = null;
-  const server = createServer((_, response) => void response.writeHead(404).end());
-  server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    hold(socket);
-    const [path, query] = (request.url ?? '').split('?');
-    if (path !== `/${secret}/`) return void socket.destroy();
-    passOn(request, socket, head, query ?? '');
-  });
-
-  /** The loss of one end closes the other. */
-  function hold(socket: Duplex): void {
-    open.add(socket);
-    socket.on('error', () => socket.destroy());
-    socket.on('close', () => open.delete(socket));
-  }
-
-  function passOn(request: IncomingMessage, socket: Socket, head: Buffer, query: string): void {
+  const agent = outward.agent(gateway.startsWith('wss:'));
+  const server = new WebSocketServer({ host: '127.0.0.1', port: 0, path: `/${secret}/` });
+  server.on('connection', (near, request) => {
     const url = new URL(gateway);
-    const secure = url.protocol === 'wss:';
-    url.protocol = secure ? 'https:' : 'http:';
-    url.search = query;
-    const asked = (secure ? httpsRequest : httpRequest)(url, {
-      agent: outward.agent(secure),
-      headers: { ...request.headers, host: url.host },
-    });
-    const lost = (why: string) => {
-      fault = why;
-      socket.destroy();
-    };
-    socket.on('close', () => asked.destroy());
-    asked.on('error', (error) => lost(describe(error)));
-    asked.on('response', ({ statusCode }) => lost(`it answers with HTTP ${statusCode}`));
-    asked.on('upgrade', (response, there, first) => {
+    url.search = new URL(request.url ?? '', gateway).search;
+    const far = new WebSocket(url, { agent, perMessageDeflate: false, handshakeTimeout: HANDSHAKE_MS });
+    far.on('open', () => {
       fault = null;
-      hold(there);
-      socket.write(
-        ['HTTP/1.1 101 Switching Protocols', ...headerLines(response.rawHeaders), '', ''].join('\r\n'),
-      );
-      there.unshift(first);
-      socket.unshift(head);
-      there.pipe(socket).pipe(there);
-      there.on('close', () => socket.destroy());
-      socket.on('close', () => there.destroy());
     });
-    asked.end();
-  }
-
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
+    far.on('error', (error) => {
+      fault = describe(error);
+    });
+    passOn(far, near);
+    passOn(near, far);
   });
+  await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
     /** For the library, which adds a query. */
@@ -350,11 +333,19 @@ async function relayTo(gateway: string, secret: string, outward: Outward) {
     fault: () => fault,
     close() {
       server.close();
-      for (const socket of open) socket.destroy();
+      for (const near of server.clients) near.terminate();
     },
   };
 }
 
-function headerLines(raw: string[]): string[] {
-  return raw.flatMap((name, n) => (n % 2 === 0 ? [`${name}: ${raw[n + 1]}`] : []));
+/** Messages, and the end. Nothing is said to Discord before it has greeted us. */
+function passOn(from: WebSocket, to: WebSocket): void {
+  from.on('message', (data, isBinary) => to.send(data, { binary: isBinary }));
+  // A close follows.
+  from.on('error', () => {});
+  from.on('close', (code, reason) => {
+    if (code === LOST) to.terminate();
+    else if (code === NO_CODE) to.close();
+    else to.close(code, reason);
+  });
 }
