@@ -180,7 +180,7 @@ const MINUTE = 60_000;
 
 type Kind = 'restart' | 'unlinked' | 'logged out' | 'replaced' | 'outdated' | 'refused' | 'interrupted';
 
-interface Ending {
+interface ClosingRule {
   /** One after the other, of which the last repeats; without any, the usual back-off. */
   pauses?: number[];
   /** How long a connection must last to reset the pauses. */
@@ -188,9 +188,9 @@ interface Ending {
   log?: ['debug' | 'warn' | 'error', string];
 }
 
-const REFUSED: Ending = { pauses: [MINUTE, 10 * MINUTE, 60 * MINUTE] };
+const REFUSED: ClosingRule = { pauses: [MINUTE, 10 * MINUTE, 60 * MINUTE] };
 
-const ENDINGS: Record<Kind, Ending> = {
+const CLOSINGS: Record<Kind, ClosingRule> = {
   /** WhatsApp asks for a new connection, as after each linking. */
   restart: {
     pauses: [0, 0, 1_000, 10_000, MINUTE],
@@ -252,7 +252,7 @@ const CODES: Record<number, [Closing['kind'], string]> = {
 
 /** The pause before the next connection, and the log line. */
 export function afterClosing({ kind }: Closing, lastedMs: number) {
-  const { pauses, goodAfterMs = MINUTE, log } = ENDINGS[kind];
+  const { pauses, goodAfterMs = MINUTE, log } = CLOSINGS[kind];
   return {
     wasGood: lastedMs >= goodAfterMs,
     pauseMs: (failures: number): number =>
