@@ -1,11 +1,11 @@
 /** The skills below `data/skills`, alone or in groups. A broken one affects no other; links lead out of none. */
 import { realpathSync, statSync } from 'node:fs';
-import { readdir, realpath } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { basename, delimiter, dirname, isAbsolute, join, sep } from 'node:path';
 import { entriesBelow, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/cut.js';
 import { describe } from '../core/errors.js';
-import { isMissing, readIfThere } from '../core/file-access.js';
+import { nullIfMissing, readIfThere } from '../core/file-access.js';
 import { readUnlessUnchanged } from '../core/file-cache.js';
 import { composed } from '../core/file-names.js';
 import type { Log } from '../core/log.js';
@@ -30,18 +30,15 @@ export interface SkillHost {
 
 export function systemHost(env = process.env, platform: string = process.platform): SkillHost {
   const folders = (env.PATH ?? '').split(delimiter).filter(isAbsolute);
-  const endings = platform === 'win32' ? ['.exe', '.cmd', '.bat', ''] : [''];
   return {
     platform,
     isSet: (variable) => (env[variable] ?? '') !== '',
     has: (program) =>
-      folders.some((folder) =>
-        endings.some((ending) => {
-          // Without exceptions, which are slow: this runs for every answer.
-          const found = statSync(join(folder, program + ending), { throwIfNoEntry: false });
-          return found?.isFile() === true && (platform === 'win32' || (found.mode & 0o111) !== 0);
-        }),
-      ),
+      folders.some((folder) => {
+        // Without exceptions, which are slow: this runs for every answer.
+        const found = statSync(join(folder, program), { throwIfNoEntry: false });
+        return found?.isFile() === true && (found.mode & 0o111) !== 0;
+      }),
   };
 }
 
@@ -99,23 +96,33 @@ type Read = ReturnType<typeof bundleOf>;
 interface BundlePlace {
   /** Path below the folder of skills, with `/` as separator. */
   place: string;
-  name: string;
   /** Links resolved. */
   folder: string;
   file: string;
-  /** Its file must be inside this folder. */
-  bound: string;
 }
+
+const NO_FILE = { ok: false as const, why: 'it has no SKILL.md' };
+const TO_ITSELF = 'it is a link to the folder of skills itself';
+const TOO_MANY = `there are more than ${MOST_FOLDERS} folders; those after them are not looked at`;
+const NOWHERE = 'it is a link that leads nowhere';
+const LEADS_OUT = 'it is a link that leads out of the folder of skills';
 
 /** `folder`: `data/skills`. */
 export function createSkills({ folder, log, ...host }: SkillHost & { folder: string; log: Log }): Skills {
-  const readBundle = bundleReader();
   /** The problems logged last. */
   let told = '';
+  const readBundle = readUnlessUnchanged<Read>(NO_FILE, async (path) => {
+    const found = statSync(path);
+    if (!found.isFile()) return { ok: false, why: 'its SKILL.md is no file' };
+    if (found.size > MOST_BYTES) {
+      return { ok: false, why: `its SKILL.md has more than ${sizeInWords(MOST_BYTES)}` };
+    }
+    const bytes = await readIfThere(path, MOST_BYTES);
+    return bytes === null ? NO_FILE : bundleOf(bytes.toString('utf8'), basename(dirname(path)));
+  });
 
-  async function look({ name, file, bound }: BundlePlace): Promise<Read> {
-    if (!isBelow(file, bound)) return { ok: false, why: LEADS_OUT };
-    const read = await readBundle(file, name);
+  async function look({ file }: BundlePlace): Promise<Read> {
+    const read = await readBundle(file).catch((error): Read => ({ ok: false, why: describe(error) }));
     const why = read.ok ? unmet(read.bundle.conditions, host) : null;
     return why === null ? read : { ok: false, why };
   }
@@ -123,29 +130,21 @@ export function createSkills({ folder, log, ...host }: SkillHost & { folder: str
   /** Sorted by folder name, so that of two skills with one name the same always wins. */
   async function lookAtAll() {
     const there = new Map<string, { skill: Skill; body: string }>();
-    const problems: SkillProblem[] = [];
+    const { bundles, problems, areMore } = await bundlesIn(folder);
     const remarks: SkillProblem[] = [];
-    const seen = new Set<string>();
-    const problem = (name: string, why: string) => void problems.push({ name, why });
-    for await (const found of bundlesIn(folder, problem)) {
-      // A link may make it appear twice.
-      if (seen.has(found.folder)) continue;
-      seen.add(found.folder);
-      const { place } = found;
-      const looked = await look(found).catch((error: unknown) => ({
-        ok: false as const,
-        why: describe(error),
-      }));
+    for (const bundle of bundles) {
+      const { place } = bundle;
+      const looked = await look(bundle);
       if (!looked.ok) {
-        problem(place, looked.why);
+        problems.push({ name: place, why: looked.why });
         continue;
       }
       const { name, description, loadedBy, body } = looked.bundle;
       if (there.has(name)) {
-        problem(place, `another skill is called ${name}, too`);
+        problems.push({ name: place, why: `another skill is called ${name}, too` });
         continue;
       }
-      there.set(name, { skill: { name, description, folder: found.folder, place, loadedBy }, body });
+      there.set(name, { skill: { name, description, folder: bundle.folder, place, loadedBy }, body });
       remarks.push(...looked.bundle.remarks.map((why) => ({ name: place, why })));
     }
     const skills = [...there.values()].map(({ skill }) => skill);
@@ -156,6 +155,8 @@ export function createSkills({ folder, log, ...host }: SkillHost & { folder: str
       const why = `${which} are not named in prompts, which show ${CATALOGUE_CHARS} characters of names and descriptions`;
       remarks.push({ name: 'skills', why });
     }
+    problems.sort((one, other) => (one.name < other.name ? -1 : 1));
+    if (areMore) problems.push({ name: 'skills', why: TOO_MANY });
     tell({ problems, remarks });
     return { there, skills, problems, remarks };
   }
@@ -191,93 +192,57 @@ export function createSkills({ folder, log, ...host }: SkillHost & { folder: str
   };
 }
 
-/** By the name of the bundle's folder. Rereads a file only when it has changed. */
-function bundleReader(): (file: string, name: string) => Promise<Read> {
-  const missing: Read = { ok: false, why: 'it has no SKILL.md' };
-  const readers = new Map<string, (file: string) => Promise<Read>>();
-  return (file, name) => {
-    const reader =
-      readers.get(name) ??
-      readUnlessUnchanged(missing, async (path) => {
-        const found = statSync(path);
-        if (!found.isFile()) return { ok: false, why: 'its SKILL.md is no file' };
-        if (found.size > MOST_BYTES) {
-          return { ok: false, why: `its SKILL.md has more than ${sizeInWords(MOST_BYTES)}` };
-        }
-        const bytes = await readIfThere(path, MOST_BYTES);
-        return bytes === null ? missing : bundleOf(bytes.toString('utf8'), name);
-      });
-    readers.set(name, reader);
-    return reader(file);
-  };
-}
-
 function refusal(called: string, by: 'models' | 'people'): string {
   return by === 'models'
     ? `The skill ${called} is loaded only by people, with /skill; it says so itself.`
     : `The skill ${called} is not for people to load; it says so itself.`;
 }
 
-const LEADS_OUT = 'it is a link that leads out of the folder of skills';
-
 /**
- * Each folder with a SKILL.md, sorted by name, and in the others their subfolders with one. A link in the
+ * Each folder with a SKILL.md, once, sorted by name, and in the others their subfolders with one. A link in the
  * folder of skills may lead anywhere, for an operator made it; links below it may not leave its target.
  */
-async function* bundlesIn(
-  folder: string,
-  problem: (name: string, why: string) => void,
-): AsyncGenerator<BundlePlace> {
+async function bundlesIn(folder: string) {
+  const bundles = new Map<string, BundlePlace>();
+  const problems: SkillProblem[] = [];
+  const problem = (name: string, why: string) => void problems.push({ name, why });
+  const top = realOf(folder) ?? folder;
   let looked = 0;
-  const isTooMuch = () => {
-    looked++;
-    if (looked === MOST_FOLDERS + 1) {
-      problem('skills', `there are more than ${MOST_FOLDERS} folders; those after them are not looked at`);
-    }
-    return looked > MOST_FOLDERS;
-  };
-  const { root, names } = await foldersIn(folder).catch((error: unknown) => {
-    problem('skills', describe(error));
-    return { root: folder, names: [] };
-  });
-  for (const name of names) {
-    if (isTooMuch()) return;
-    const real = realOf(join(root, name));
-    if (real === null) {
-      problem(name, 'it is a link that leads nowhere');
-      continue;
-    }
-    if (real === root || isBelow(root, real)) {
-      problem(name, 'it is a link to the folder of skills itself');
-      continue;
-    }
-    const bound = isBelow(real, root) ? root : real;
-    const file = fileIn(real);
-    if (file !== null) {
-      yield { place: name, name, folder: real, bound, file };
-      continue;
-    }
-    const inner = await foldersIn(real).catch((error: unknown) => {
-      problem(name, describe(error));
-      return null;
-    });
-    let isGroup = false;
-    for (const child of inner?.names ?? []) {
-      if (isTooMuch()) return;
-      const childReal = realOf(join(real, child));
-      const place = `${name}/${child}`;
-      const childBound = childReal === null ? null : boundOf(childReal, bound);
-      if (childReal === null || childBound === null) {
-        problem(place, childReal === null ? 'it is a link that leads nowhere' : LEADS_OUT);
+
+  /** `group`: null for the folder of skills itself. Whether there was a skill, or a problem. */
+  async function look(at: string, group: { name: string; bound: string } | null): Promise<boolean> {
+    const names = await foldersIn(at).catch((error: unknown) =>
+      problem(group?.name ?? 'skills', describe(error)),
+    );
+    let isFound = names === undefined;
+    for (const name of names ?? []) {
+      if (++looked > MOST_FOLDERS) return true;
+      const place = group === null ? name : `${group.name}/${name}`;
+      const real = realOf(join(at, name));
+      const bound =
+        real === null ? null : group === null ? topBoundOf(real, top) : boundOf(real, group.bound);
+      if (real === null || bound === null) {
+        problem(place, real === null ? NOWHERE : group === null ? TO_ITSELF : LEADS_OUT);
         continue;
       }
-      const childFile = fileIn(childReal);
-      if (childFile === null) continue;
-      isGroup = true;
-      yield { place, name: child, folder: childReal, bound: childBound, file: childFile };
+      const file = fileIn(real);
+      if (file !== null) {
+        isFound = true;
+        if (!isBelow(file.real, bound)) problem(place, LEADS_OUT);
+        else if (!bundles.has(real)) bundles.set(real, { place, folder: real, file: file.path });
+      } else if (group === null && !(await look(real, { name, bound }))) problem(name, NO_FILE.why);
     }
-    if (inner !== null && !isGroup) problem(name, 'it has no SKILL.md');
+    return isFound;
   }
+
+  await look(top, null);
+  return { bundles: [...bundles.values()], problems, areMore: looked > MOST_FOLDERS };
+}
+
+/** null for a link to what holds the folder of skills. */
+function topBoundOf(real: string, top: string): string | null {
+  if (real === top || isBelow(top, real)) return null;
+  return isBelow(real, top) ? top : real;
 }
 
 /** Bound of a bundle's files. A link may also lead into any folder called `skills`; null: elsewhere. */
@@ -286,23 +251,23 @@ function boundOf(real: string, bound: string): string | null {
   return basename(dirname(real)) === 'skills' && fileIn(real) !== null ? real : null;
 }
 
-/** The real path of a bundle's file, if it has one. */
-function fileIn(folder: string): string | null {
-  return FILES.map((called) => realOf(join(folder, called))).find((file) => file !== null) ?? null;
+function fileIn(folder: string): { path: string; real: string } | null {
+  for (const called of FILES) {
+    const path = join(folder, called);
+    const real = realOf(path);
+    if (real !== null) return { path, real };
+  }
+  return null;
 }
 
-/** Sorted by name, without hidden ones. */
-async function foldersIn(folder: string): Promise<{ root: string; names: string[] }> {
-  try {
-    const root = await realpath(folder);
-    const entries = await readdir(root, { withFileTypes: true });
-    const folders = entries.filter((entry) => entry.isDirectory() || entry.isSymbolicLink());
-    const names = folders.map(({ name }) => name).filter((name) => !name.startsWith('.'));
-    return { root, names: names.sort() };
-  } catch (error) {
-    if (isMissing(error)) return { root: folder, names: [] };
-    throw error;
-  }
+/** Sorted by name, without hidden ones; none if it does not exist. */
+async function foldersIn(folder: string): Promise<string[]> {
+  const entries = (await readdir(folder, { withFileTypes: true }).catch(nullIfMissing)) ?? [];
+  const folders = entries.filter((entry) => entry.isDirectory() || entry.isSymbolicLink());
+  return folders
+    .map(({ name }) => name)
+    .filter((name) => !name.startsWith('.'))
+    .sort();
 }
 
 /** null for a missing file. Synchronous, because it checks some files of each skill for every answer. */
