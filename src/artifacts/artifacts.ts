@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { type FileHandle, lstat, mkdir, readdir, realpath, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import * as z from 'zod';
 import {
   type ArtifactRef,
@@ -21,6 +21,7 @@ import type { Exclusive } from '../core/concurrency.js';
 import { sizeInWords } from '../core/cut.js';
 import { Fault } from '../core/errors.js';
 import { codeOf, unavailable } from '../core/file-access.js';
+import { endingOf, typeOf } from '../core/file-types.js';
 import type { ChatId } from '../core/ids.js';
 import { writeWhole } from '../core/write-whole.js';
 
@@ -129,7 +130,7 @@ async function open(
     const handle = await openPlainly(task, file);
     if (handle === null) return null;
     const { size: bytes } = await handle.stat();
-    return { path, name: shownName(id, extensionIn(file)), type, title, bytes, handle };
+    return { path, name: shownName(id, extname(file).toLowerCase()), type, title, bytes, handle };
   });
 }
 
@@ -149,10 +150,11 @@ async function put(
   if (before.length === 0 && lying.length >= MOST_ARTIFACTS) {
     return refused(`there are ${MOST_ARTIFACTS} artifacts already; give the id of one to replace it.`);
   }
-  const type = typeFor(id, artifact.type);
+  // Without one, it is that of the id's own ending: `plan.csv`.
+  const type = artifact.type ?? typeOf(id) ?? 'text/markdown';
   const title = artifact.title?.trim().slice(0, MOST_TITLE) || null;
-  const extension = extensionOf(type);
-  const file = `${id}.${extension}`;
+  const extension = `.${endingOf(type)}`;
+  const file = id + extension;
   const standing = await lstat(entryOf(task, file)).catch(() => null);
   if (standing !== null && !standing.isFile()) return refused(`something that is no file is called ${file}.`);
   if (signal.aborted) return refused(STOPPED);
@@ -178,7 +180,7 @@ async function copyFor(
   const key = createHash('sha256')
     .update(JSON.stringify([taskId, id, content]))
     .digest('hex');
-  const name = `sent-${key.slice(0, 24)}.${extension}`;
+  const name = `sent-${key.slice(0, 24)}${extension}`;
   await mkdir(mediaFolder, { recursive: true, mode: 0o700 });
   const root = await realpath(mediaFolder);
   await within(root, [chatId], (chat) => writeWhole(entryOf(chat, name), content), madeWithin);
@@ -205,10 +207,6 @@ function noteName(id: string): string {
   return `.@${id}.json`;
 }
 
-function extensionIn(file: string): string {
-  return file.slice(file.lastIndexOf('.') + 1).toLowerCase();
-}
-
 /** The plain files of a folder with an artifact's name, sorted by name. */
 async function lyingIn(task: OpenFolder): Promise<Lying[]> {
   const found = await readdir(entryOf(task, '.'), { withFileTypes: true });
@@ -232,15 +230,17 @@ async function currentOf(task: OpenFolder, id: string, lying: readonly Lying[]):
 
 async function noteOf(task: OpenFolder, id: string, file: string): Promise<Omit<Note, 'file'>> {
   const known = await readNote(task, id);
-  return known?.file === file && isMimeType(known.type) ? known : { type: typeOfFile(file), title: null };
+  return known?.file === file && isMimeType(known.type)
+    ? known
+    : { type: typeOf(file) ?? 'application/octet-stream', title: null };
 }
 
 /** null if no note was written here. */
 async function readNote(task: OpenFolder, id: string): Promise<Note | null> {
   // The former name, from when artifact ids could not begin with a dot.
   const former = id.startsWith('.') ? null : `.${id}.json`;
-  const handle =
-    (await openPlainly(task, noteName(id))) ?? (former === null ? null : await openPlainly(task, former));
+  const written = await openPlainly(task, noteName(id));
+  const handle = written ?? (former === null ? null : await openPlainly(task, former));
   if (handle === null) return null;
   try {
     const { size } = await handle.stat();
@@ -269,97 +269,7 @@ async function openPlainly(task: OpenFolder, name: string): Promise<FileHandle |
 const LEADS_ELSEWHERE = new Set(['ENOTDIR', 'ELOOP']);
 const NOT_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
 
-/** Types that models write, then those that commands leave. Of several extensions the first is used. */
-const EXTENSIONS: Readonly<Record<string, string>> = {
-  'text/markdown': 'md markdown',
-  'text/x-markdown': 'md',
-  'text/plain': 'txt text log',
-  'text/html': 'html htm',
-  'text/css': 'css',
-  'text/csv': 'csv',
-  'text/tab-separated-values': 'tsv',
-  'text/calendar': 'ics',
-  'text/vcard': 'vcf',
-  'text/xml': 'xml',
-  'text/javascript': 'js mjs',
-  'text/x-python': 'py',
-  'text/x-shellscript': 'sh',
-  'text/x-typescript': 'ts',
-  'text/yaml': 'yaml yml',
-  'text/x-diff': 'diff patch',
-  'application/json': 'json',
-  'application/jsonl': 'jsonl ndjson',
-  'application/ld+json': 'jsonld',
-  'application/geo+json': 'geojson',
-  'application/yaml': 'yaml yml',
-  'application/x-yaml': 'yaml',
-  'application/toml': 'toml',
-  'application/xml': 'xml',
-  'application/javascript': 'js',
-  'application/typescript': 'ts',
-  'application/x-python': 'py',
-  'application/x-sh': 'sh',
-  'application/sql': 'sql',
-  'application/rtf': 'rtf',
-  'application/x-tex': 'tex',
-  'application/gpx+xml': 'gpx',
-  'application/pdf': 'pdf',
-  'application/zip': 'zip',
-  'application/gzip': 'gz',
-  'application/x-tar': 'tar',
-  'application/epub+zip': 'epub',
-  'application/vnd.openxmlformats-officedocument.wordprocessingml.document': 'docx',
-  'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet': 'xlsx',
-  'application/vnd.openxmlformats-officedocument.presentationml.presentation': 'pptx',
-  'application/octet-stream': 'bin',
-  'image/svg+xml': 'svg',
-  'image/png': 'png',
-  'image/jpeg': 'jpg jpeg',
-  'image/gif': 'gif',
-  'image/webp': 'webp',
-  'image/avif': 'avif',
-  'audio/mpeg': 'mp3',
-  'audio/ogg': 'ogg opus',
-  'audio/wav': 'wav',
-  'video/mp4': 'mp4',
-  'video/webm': 'webm',
-};
-
-const BY_TYPE = new Map(
-  Object.entries(EXTENSIONS).map(([type, endings]) => [type, endings.split(' ')[0] ?? 'bin']),
-);
-/** An extension means the first type that lists it. */
-const BY_EXTENSION = new Map(
-  Object.entries(EXTENSIONS)
-    .reverse()
-    .flatMap(([type, endings]) => endings.split(' ').map((ending) => [ending, type] as const)),
-);
-
-const USUAL = 'text/markdown';
-const UNKNOWN = 'application/octet-stream';
-
-/** `text/csv; charset=utf-8` is `csv`, like `text/csv`; unknown types are `bin`. */
-function extensionOf(type: string): string {
-  const [plain = ''] = type.split(';', 1);
-  return BY_TYPE.get(plain.trim().toLowerCase()) ?? 'bin';
-}
-
-/** For a file whose type was not stored. */
-function typeOfFile(name: string): string {
-  return typeByEnding(name) ?? UNKNOWN;
-}
-
-/** null: the type is that of the id's own extension: `plan.csv`. */
-function typeFor(id: string, type: string | null): string {
-  return type ?? typeByEnding(id) ?? USUAL;
-}
-
-function typeByEnding(name: string): string | undefined {
-  const [, ending = ''] = /\.([A-Za-z0-9]+)$/.exec(name) ?? [];
-  return BY_EXTENSION.get(ending.toLowerCase());
-}
-
 /** Display name: `plan.csv.csv` would look like a mistake. */
 function shownName(id: string, extension: string): string {
-  return id.toLowerCase().endsWith(`.${extension}`) ? id : `${id}.${extension}`;
+  return id.toLowerCase().endsWith(extension) ? id : id + extension;
 }

@@ -5,38 +5,16 @@
 import { mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isFolder, namesIn } from '../core/file-access.js';
+import { endingOf } from '../core/file-types.js';
 import type { MediaFiles } from '../core/media.js';
 import { writeWhole } from '../core/write-whole.js';
 
-/** All extensions in the media folder besides `bin`: subtypes, with `=` if the extension differs. */
-const EXTENSIONS = extensions({
-  image: 'jpeg=jpg png gif webp avif heic tiff bmp svg+xml=svg',
-  audio: 'ogg opus mpeg=mp3 mp4=m4a x-m4a=m4a aac wav x-wav=wav flac x-flac=flac webm 3gpp=3gp amr',
-  video: 'mp4 quicktime=mov webm x-matroska=mkv mpeg',
-  text: 'plain=txt markdown=md csv html calendar=ics vcard=vcf xml',
-  application:
-    'xml json yaml pdf rtf epub+zip=epub zip gzip=gz x-tar=tar x-7z-compressed=7z msword=doc ' +
-    'vnd.ms-excel=xls vnd.ms-powerpoint=ppt ' +
-    'vnd.openxmlformats-officedocument.wordprocessingml.document=docx ' +
-    'vnd.openxmlformats-officedocument.spreadsheetml.sheet=xlsx ' +
-    'vnd.openxmlformats-officedocument.presentationml.presentation=pptx ' +
-    'vnd.oasis.opendocument.text=odt vnd.oasis.opendocument.spreadsheet=ods vnd.oasis.opendocument.presentation=odp',
-});
+/** Nothing that a person sends is stored as a program. */
+const PROGRAMS = ['js', 'ts', 'py', 'sh'];
 
-function extensions(table: Record<string, string>): Map<string, string> {
-  const rows = Object.entries(table).flatMap(([type, subtypes]) =>
-    subtypes.split(' ').map((row): [string, string] => {
-      const [subtype = '', extension = subtype] = row.split('=');
-      return [`${type}/${subtype}`, extension];
-    }),
-  );
-  return new Map(rows);
-}
-
-/** Ignores parameters: `audio/ogg; codecs=opus` is `ogg`. */
 export function extensionOf(mimeType: string | null): string {
-  const [type = ''] = (mimeType ?? '').split(';', 1);
-  return EXTENSIONS.get(type.trim().toLowerCase()) ?? 'bin';
+  const ending = endingOf(mimeType ?? '');
+  return PROGRAMS.includes(ending) ? 'bin' : ending;
 }
 
 /** A picture's type from its bytes; null if it is none, or may refer to external content (SVG). */
