@@ -4,6 +4,12 @@ export function cutAt(words: string, most: number): string {
   return words.slice(0, last >= 0xd800 && last <= 0xdbff ? most - 1 : most);
 }
 
+/** Line ends and other white space as single spaces; cut with `end`. */
+export function inOneLine(text: string, most = Number.POSITIVE_INFINITY, end = '…'): string {
+  const line = text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
+  return line.length <= most ? line : `${cutAt(line, most)}${end}`;
+}
+
 /** Follows cut text. `limit` names the setting or rule. */
 export function cutMarker(limit: string, most: number): string {
   return `<<truncated due to ${limit}=${most}>>`;

@@ -88,3 +88,8 @@ export function isZone(name: string): boolean {
     return false;
   }
 }
+
+/** `2026-01-31 08:00 (Europe/Berlin)` */
+export function timeWithZone(at: number, timezone: string): string {
+  return `${createZone(timezone).time(at)} (${timezone})`;
+}

@@ -1,5 +1,5 @@
 /** Search in what a persona knows, always within a scope. The index is derived: if it lags, recall finds less. */
-import { cutAt } from './cut.js';
+import { cutAt, inOneLine } from './cut.js';
 import type { Zone } from './dates.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import { looksLike } from './likeness.js';
@@ -141,7 +141,7 @@ const MOST_CHARS = 1_000;
 
 /** Always one line, so that no text can pose as another entry. */
 export function recalledLine({ text, excerpt, at, source }: Recalled, zone: Zone): string {
-  const line = oneLine(excerpt ?? text);
+  const line = inOneLine(excerpt ?? text);
   const words = line.length <= MOST_CHARS ? line : `${cutAt(line, MOST_CHARS)} …`;
   const when = at === null ? '' : `${zone.time(at)}, `;
   switch (source.kind) {
@@ -158,12 +158,8 @@ const OWN = 'you';
 
 /** Without colons. Names that look like the persona's own label are marked. */
 function authorIn(name: string): string {
-  const line = oneLine(name.replaceAll(':', ' '));
+  const line = inOneLine(name.replaceAll(':', ' '));
   return looksLike(line, OWN) ? `somebody called “${line}”` : line;
-}
-
-function oneLine(text: string): string {
-  return text.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim();
 }
 
 /** Throws Fault `embedding_unavailable`. After failures a circuit breaker makes calls fail at once for a while. */

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { NewQuestion } from './access.js';
 import type { ArtifactRef } from './artifacts.js';
 import type { AgentPlace } from './authorisation.js';
+import { inOneLine } from './cut.js';
 import type { Fault } from './errors.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { JournalWrite } from './journal.js';
@@ -340,17 +341,13 @@ export function planText(plan: Plan): string {
   if (typeof plan === 'string') return plan;
   const steps = plan.steps.map(({ id, title, status }) => {
     const box = status === DONE ? '[x]' : '[ ]';
-    const state = status === DONE || status === NOT_BEGUN ? '' : ` (${oneLine(status)})`;
-    return `- ${box} ${oneLine(title)}${state} <!-- ${inComment(id)} -->`;
+    const state = status === DONE || status === NOT_BEGUN ? '' : ` (${inOneLine(status)})`;
+    return `- ${box} ${inOneLine(title)}${state} <!-- ${inComment(id)} -->`;
   });
-  return `# ${oneLine(plan.goal)}\n\n${steps.map((step) => `${step}\n`).join('')}`;
-}
-
-function oneLine(text: string): string {
-  return text.replace(/\s+/g, ' ').trim();
+  return `# ${inOneLine(plan.goal)}\n\n${steps.map((step) => `${step}\n`).join('')}`;
 }
 
 /** Cannot end the comment. */
 function inComment(id: string): string {
-  return oneLine(id).replace(/-(?=-)|[<>]/g, '_');
+  return inOneLine(id).replace(/-(?=-)|[<>]/g, '_');
 }

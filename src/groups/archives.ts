@@ -5,6 +5,7 @@ import { dirname } from 'node:path';
 import { isMap, stringify } from 'yaml';
 import type { ArchivedMessage, ArchiveFile, ArchiveHead, Archives } from '../core/chat-record.js';
 import type { Exclusive } from '../core/concurrency.js';
+import { inOneLine } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
 import { namesIn, readIfThere, unavailable, unhurried } from '../core/file-access.js';
@@ -72,15 +73,15 @@ function headText(head: ArchiveHead, extent: Extent | null, zone: Zone): string 
     from: extent ? isoTime(zone, extent.from) : undefined,
     until: extent ? isoTime(zone, extent.until) : undefined,
     messages: extent?.messages ?? 0,
-    reason: oneLine(head.reason),
+    reason: inOneLine(head.reason),
     flushed: head.flushed,
   };
-  return `---\n${stringify(matter, { lineWidth: 0 })}---\n\n# Conversation with ${oneLine(head.personaName) || head.personaId}\n`;
+  return `---\n${stringify(matter, { lineWidth: 0 })}---\n\n# Conversation with ${inOneLine(head.personaName) || head.personaId}\n`;
 }
 
 /** The original text; only a line that looks like one of our headings is escaped with a backslash. */
 export function messageText(message: ArchivedMessage, zone: Zone): string {
-  const heading = `## ${oneLine(message.name) || '?'} · ${zone.time(message.sentAt)} <!-- m${message.id} -->`;
+  const heading = `## ${inOneLine(message.name) || '?'} · ${zone.time(message.sentAt)} <!-- m${message.id} -->`;
   return `\n${heading}\n\n${message.text.replace(FORGED_HEADING, '\\')}\n`;
 }
 
@@ -107,10 +108,6 @@ export function isoTime(zone: Zone, at: number): string {
   const size = Math.abs(minutes);
   const two = (number: number) => String(number).padStart(2, '0');
   return `${local}${minutes < 0 ? '-' : '+'}${two(Math.floor(size / 60))}:${two(size % 60)}`;
-}
-
-function oneLine(text: string): string {
-  return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }
 
 /** Streams the messages into a temporary file, because the head needs their number. */

@@ -1,6 +1,6 @@
 /** PERSONA.md: YAML front matter, then the character. Uses the valid parts and reports the rest. */
 import { isMap, isScalar, isSeq, stringify } from 'yaml';
-import { cutAt } from '../core/cut.js';
+import { cutAt, inOneLine } from '../core/cut.js';
 import { BOM, beginsFrontMatter, documentOf, encode, splitFrontMatter } from '../core/file-text.js';
 import type { Persona } from '../core/persona.js';
 import { TOOL_GROUPS } from '../core/tool.js';
@@ -52,7 +52,7 @@ export function readPersonaFile(file: string): PersonaFile {
     return null;
   }
 
-  function text(key: string, shaped: (words: string) => string = oneLine): string | null {
+  function text(key: string, shaped: (words: string) => string = (words) => inOneLine(words)): string | null {
     const found = value(key);
     if (isText(found)) return shaped(String(found)) || null;
     return found === null ? null : fault(`"${key}" should be a text`);
@@ -79,7 +79,7 @@ export function readPersonaFile(file: string): PersonaFile {
     const items = typeof found === 'string' ? found.split(',') : [found];
     const list = isSeq(found) ? found.items.map((item) => (isScalar(item) ? item.value : item)) : items;
     if (!list.every(isText)) return fault(`"${key}" should be a list of names`);
-    return list.map((name) => oneLine(String(name))).filter((name) => name !== '');
+    return list.map((name) => inOneLine(String(name))).filter((name) => name !== '');
   }
 }
 
@@ -108,10 +108,6 @@ const MOST_TOLD = 10;
 /** Includes numbers, for a name such as 007. */
 function isText(value: unknown): value is string | number {
   return typeof value === 'string' || typeof value === 'number';
-}
-
-function oneLine(words: string): string {
-  return words.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }
 
 /** For a missing file: all values are absent. */

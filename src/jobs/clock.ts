@@ -3,11 +3,12 @@
  * the clock may jump and other processes write to the store. Limits concurrent runs, so that messages are answered.
  */
 import { type Clock, OVER } from '../core/clock.js';
-import { cutAt } from '../core/cut.js';
+import { inOneLine } from '../core/cut.js';
+import { timeWithZone } from '../core/dates.js';
 import { type ChatId, type PersonaId, roomParts } from '../core/ids.js';
 import type { EndedRun, Firing, Job, JobAccess, JobRooms, JobStore, ParkedFor } from '../core/jobs.js';
 import type { Log, Metrics } from '../core/log.js';
-import { afterFailure, latestOf, MINUTE_MS, nextOf, outOfQuiet, type Rules, timeWithZone } from './plan.js';
+import { afterFailure, latestOf, MINUTE_MS, nextOf, outOfQuiet, type Rules } from './plan.js';
 
 export interface ClockParts {
   store: JobStore;
@@ -215,7 +216,7 @@ export function headOf(
   const set = timeWithZone(createdAt, timezone);
   const by = followUp
     ? `You set it yourself on ${set}.`
-    : `${senderName === '' ? 'It was asked for' : `${shortened(senderName, 60)} asked for it`} on ${set}.`;
+    : `${senderName === '' ? 'It was asked for' : `${inOneLine(senderName, 60)} asked for it`} on ${set}.`;
   return (
     `Scheduled task ${n} was due at ${when}${often}.${late}${again} ${by} Nobody has said anything now; do what it ` +
     `says, and speak to those who are here. The task:`
@@ -224,7 +225,7 @@ export function headOf(
 
 function parkedWords(job: Job, why: ParkedFor): string {
   const { n, prompt, personaId } = job;
-  const what = `Scheduled task ${n} (“${shortened(prompt, 200)}”)`;
+  const what = `Scheduled task ${n} (“${inOneLine(prompt, 200)}”)`;
   const ends = `/schedule resume ${n} starts it again, /schedule cancel ${n} ends it.`;
   switch (why) {
     case 'failed':
@@ -234,9 +235,4 @@ function parkedWords(job: Job, why: ParkedFor): string {
     case 'access':
       return `${what} is parked: the person who asked for it may no longer talk here. /schedule cancel ${n} ends it.`;
   }
-}
-
-function shortened(text: string, most: number): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim();
-  return line.length > most ? `${cutAt(line, most)}…` : line;
 }

@@ -1,5 +1,6 @@
 /** Jobs for tools and commands: add, list, pause, resume, cancel. The caller checks permissions. */
 import type { Clock } from '../core/clock.js';
+import { timeWithZone } from '../core/dates.js';
 import type {
   Job,
   JobAccess,
@@ -10,7 +11,7 @@ import type {
   JobStore,
   Jobs,
 } from '../core/jobs.js';
-import { firstOf, nextOf, type Rules, timeWithZone } from './plan.js';
+import { firstOf, nextOf, type Rules } from './plan.js';
 
 /** Enough for a family, and small enough for the database. */
 export const BOUNDS: JobBounds = { open: 50, followUps: 5, followUpsADay: 5 };

@@ -4,7 +4,7 @@
  */
 import { Cron } from 'croner';
 import { cutAt } from '../core/cut.js';
-import { createZone, isZone } from '../core/dates.js';
+import { isZone, timeWithZone } from '../core/dates.js';
 import type { Job, JobChange, JobTiming, TimingWish } from '../core/jobs.js';
 
 export const MINUTE_MS = 60_000;
@@ -195,11 +195,6 @@ export function afterFailure(
 
 function nowIn(timezone: string, now: number): string {
   return `It is now ${timeWithZone(now, timezone)}.`;
-}
-
-/** `2026-01-31 08:00 (Europe/Berlin)` */
-export function timeWithZone(at: number, timezone: string): string {
-  return `${createZone(timezone).time(at)} (${timezone})`;
 }
 
 function quoted(text: string): string {

@@ -3,13 +3,14 @@
  * chat or the one its tasks share. It may read the principles, but never writes memory of personas.
  */
 import * as z from 'zod';
-import { entryLine } from '../core/daily-log.js';
+import { isDate } from '../core/daily-log.js';
 import type { Memory } from '../core/memory.js';
-import { noted, originOf, unescaped } from '../core/origin.js';
+import { noted, originOf } from '../core/origin.js';
 import type { AgentSpace, Agents } from '../core/task.js';
 import type { AnyTool } from '../core/tool.js';
 import { type Allowed, defineTool } from './authorise.js';
-import { dayIn, done, doneFrom, failed, isDay, NO_DAY, refuseSecret, shown, unsaved } from './results.js';
+import { lineOf } from './memory.js';
+import { dayIn, done, doneFrom, failed, NO_DAY, shown } from './results.js';
 
 /** The limit of a day in a chat's daily log. */
 const LONGEST_LINE = 4_000;
@@ -45,7 +46,7 @@ function readOwn(agents: Agents, memory: Memory) {
       if (space === null) return failed(NO_AGENT);
       if (scope === 'global') return done(shown(await memory.principles()) || '(There are no principles.)');
       const day = given || dayIn(timezone, now);
-      if (scope === 'chat_daily' && !isDay(day)) return failed(NO_DAY);
+      if (scope === 'chat_daily' && !isDate(day)) return failed(NO_DAY);
       const what = scope === 'chat' ? 'MEMORY.md' : { date: day };
       // The shared text comes first.
       const found = [await agents.read({ ...space, chatId: null }, what), await agents.read(space, what)];
@@ -70,31 +71,18 @@ function writeOwn(agents: Agents) {
     risk: 'medium',
     forAgents: true,
     usesFiles: true,
-    async execute({ scope, content, date: given }, context, allowed) {
+    async execute(given, context, allowed) {
       const space = spaceOf(allowed);
       if (space === null) return failed(NO_AGENT);
-      if (scope === 'global') return failed(READ_ONLY);
-      if (scope !== 'chat_daily') return failed(ONLY_DAILY);
-      const today = dayIn(context.timezone, context.now);
-      const day = given || today;
-      if (!isDay(day)) return failed(NO_DAY);
-      if (day > today) return failed(`Nothing was written: ${day} is still to come (today is ${today}).`);
-      const text = entryLine(unescaped(content));
-      if (text === '') return failed('There is no content to add; nothing was written.');
-      if (text.length > LONGEST_LINE) {
-        return failed(
-          `Nothing was added: the line has ${text.length} characters, and may have ${LONGEST_LINE}. Shorten it.`,
-        );
-      }
-      const refusal = await refuseSecret('write_memory', content, '', context);
-      if (refusal !== null) return refusal;
-      if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
+      const rules = { readOnly: READ_ONLY, onlyDaily: ONLY_DAILY, daysAhead: 0, mostChars: LONGEST_LINE };
+      const written = await lineOf(given, context, rules);
+      if ('content' in written) return written;
       const isTainted = context.isTainted === true;
       // The line outlives this task, so it states its own origin.
-      const line = noted(text, isTainted ? 'outside' : 'inside');
+      const line = noted(written.line, isTainted ? 'outside' : 'inside');
       const isShared = allowed.caller.agent?.shared.mayWrite === true && !isTainted;
-      await agents.append(isShared ? { ...space, chatId: null } : space, day, line, context.signal);
-      return done(`Noted on ${day}: ${shown(line)}`);
+      await agents.append(isShared ? { ...space, chatId: null } : space, written.day, line, context.signal);
+      return done(`Noted on ${written.day}: ${shown(line)}`);
     },
   });
 }

@@ -5,7 +5,7 @@
 import * as z from 'zod';
 import { isOwnersOrder } from '../core/authorisation.js';
 import { cutAt } from '../core/cut.js';
-import { entryLine } from '../core/daily-log.js';
+import { entryLine, isDate } from '../core/daily-log.js';
 import type { Zone } from '../core/dates.js';
 import { seenKey } from '../core/ids.js';
 import { changedLines, type Memory, type MemoryDraft, type Tier, type Tier1By } from '../core/memory.js';
@@ -21,7 +21,6 @@ import {
   failed,
   fits,
   inDigits,
-  isDay,
   NO_DAY,
   refuseSecret,
   shown,
@@ -157,7 +156,7 @@ function readMemory(memory: MemoryDraft): AnyTool {
       if (scope === 'global') return done(shown(await memory.principles()) || '(There are no principles.)');
       if (scope === 'chat') return readWhole(memory, allowed, context);
       const day = given || dayIn(context.timezone, context.now);
-      if (!isDay(day)) return failed(NO_DAY);
+      if (!isDate(day)) return failed(NO_DAY);
       const { chatId } = allowed.target;
       const text = await memory.readDaily(chatId, day);
       const origin = originOf([
@@ -196,24 +195,15 @@ function writeMemory(memory: Memory): AnyTool {
     }),
     risk: 'medium',
     usesFiles: true,
-    async execute({ scope, content, date: given }, context, { target: { chatId } }) {
-      if (scope === 'global') return failed(READ_ONLY);
-      if (scope !== 'chat_daily') return failed(ONLY_DAILY);
-      const today = dayIn(context.timezone, context.now);
-      const day = given || today;
-      const misplaced = isDay(day) ? whyNotOn(day, today) : NO_DAY;
-      if (misplaced !== null) return failed(misplaced);
-      const line = entryLine(unescaped(content));
-      if (line === '') return failed('There is no content to add; nothing was written.');
-      const most = memory.budgets.dailyPerDayMaxChars;
-      if (line.length > most) {
-        return failed(
-          `Nothing was added: the line has ${inDigits(line.length)} characters, and one of the daily log may have ${inDigits(most)}. Shorten it.`,
-        );
-      }
-      const refusal = await refuseSecret('write_memory', content, '', context);
-      if (refusal !== null) return refusal;
-      if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
+    async execute(given, context, { target: { chatId } }) {
+      const noted = await lineOf(given, context, {
+        readOnly: READ_ONLY,
+        onlyDaily: ONLY_DAILY,
+        daysAhead: MOST_DAYS_AHEAD,
+        mostChars: memory.budgets.dailyPerDayMaxChars,
+      });
+      if ('content' in noted) return noted;
+      const { day, line } = noted;
       const outcome = await memory.appendDaily(chatId, day, line, context);
       return done(
         outcome === 'added'
@@ -224,10 +214,35 @@ function writeMemory(memory: Memory): AnyTool {
   });
 }
 
+/** The line of a `write_memory` for a day, or why it is not written. */
+export async function lineOf(
+  { scope, content, date }: { scope: string; content: string; date?: string | undefined },
+  context: ToolContext,
+  rules: { readOnly: string; onlyDaily: string; daysAhead: number; mostChars: number },
+): Promise<{ day: string; line: string } | ToolResult> {
+  if (scope === 'global') return failed(rules.readOnly);
+  if (scope !== 'chat_daily') return failed(rules.onlyDaily);
+  const today = dayIn(context.timezone, context.now);
+  const day = date || today;
+  const misplaced = isDate(day) ? whyNotOn(day, today, rules.daysAhead) : NO_DAY;
+  if (misplaced !== null) return failed(misplaced);
+  const line = entryLine(unescaped(content));
+  if (line === '') return failed('There is no content to add; nothing was written.');
+  if (line.length > rules.mostChars) {
+    const [has, most] = [line.length, rules.mostChars].map(inDigits);
+    return failed(
+      `Nothing was added: the line has ${has} characters, and one of the daily log may have ${most}. Shorten it.`,
+    );
+  }
+  const refusal = await refuseSecret('write_memory', content, '', context);
+  if (refusal !== null) return refusal;
+  return context.signal.aborted ? unsaved('Stopped: nothing was written.') : { day, line };
+}
+
 /** The daily log records a day's events in the chat: why this day cannot be one, or null. */
-function whyNotOn(day: string, today: string): string | null {
+function whyNotOn(day: string, today: string, daysAhead: number): string | null {
   const ahead = Math.round((Date.parse(day) - Date.parse(today)) / DAY_MS);
-  if (ahead > MOST_DAYS_AHEAD) {
+  if (ahead > daysAhead) {
     return `Nothing was written: ${day} is still to come (today is ${today}), and the daily log says what has happened. What is planned belongs into a tier, with its date.`;
   }
   if (ahead < -MOST_DAYS_BACK) {
@@ -281,7 +296,7 @@ export function searchMemory(recall: Recall, zone: Zone): AnyTool {
     forAgents: true,
     async execute({ query, limit = DEFAULT_HITS, since, until }, { now, signal }, { caller, target }) {
       if (query.trim() === '') return failed('There is nothing to search for in an empty query.');
-      if ((since && !isDay(since)) || (until && !isDay(until))) {
+      if ((since && !isDate(since)) || (until && !isDate(until))) {
         return failed('since and until must be real days, written YYYY-MM-DD.');
       }
       const asked = {

@@ -1,6 +1,5 @@
 /** Shared by tools: results, the refusal of secrets, and dates. */
 import { createHash } from 'node:crypto';
-import * as z from 'zod';
 import { cutWithMarker } from '../core/cut.js';
 import { createZone } from '../core/dates.js';
 import type { Origin } from '../core/origin.js';
@@ -60,11 +59,6 @@ export const NO_DAY = 'The date must be a real day, written YYYY-MM-DD.';
 /** YYYY-MM-DD. */
 export function dayIn(timezone: string, now: number): string {
   return createZone(timezone).date(now);
-}
-
-/** `YYYY-MM-DD`, and a day that the calendar has. */
-export function isDay(date: string): boolean {
-  return z.iso.date().safeParse(date).success;
 }
 
 /** Of something that a turn sends: equal for the same, so that it is sent once. */

@@ -1,8 +1,8 @@
 /** The tools for scheduled tasks. People may change their own, and others as far as `/schedule` allows. */
 import * as z from 'zod';
 import type { Authorisation } from '../core/authorisation.js';
-import { cutAt } from '../core/cut.js';
-import { createZone } from '../core/dates.js';
+import { inOneLine } from '../core/cut.js';
+import { timeWithZone } from '../core/dates.js';
 import { roomId } from '../core/ids.js';
 import type { Job, Jobs } from '../core/jobs.js';
 import type { Store } from '../core/store.js';
@@ -141,16 +141,11 @@ async function refusalFor(caller: Authorisation, { n, senderId }: Job): Promise<
 /** `task_id 3, active, next run 2026-01-31 08:00 (Europe/Berlin), cron 0 8 * * *, set by Mira: Say good morning` */
 function lineOf({ n, state, nextAt, timezone, kind, value, followUp, senderName, prompt }: Job): string {
   const next = nextAt === null ? [] : [`next run ${timeIn(timezone, nextAt)}`];
-  const by = followUp ? ['your own idea'] : senderName === '' ? [] : [`set by ${shortened(senderName, 60)}`];
+  const by = followUp ? ['your own idea'] : senderName === '' ? [] : [`set by ${inOneLine(senderName, 60)}`];
   const often = kind === 'cron' ? [`cron ${value}`] : ['once'];
-  return `${[`task_id ${n}`, state, ...next, ...often, ...by].join(', ')}: ${shortened(prompt, 300)}`;
-}
-
-function shortened(text: string, most: number): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim();
-  return line.length > most ? `${cutAt(line, most)}…` : line;
+  return `${[`task_id ${n}`, state, ...next, ...often, ...by].join(', ')}: ${inOneLine(prompt, 300)}`;
 }
 
 function timeIn(timezone: string, at: number | null): string {
-  return at === null ? 'never' : `${createZone(timezone).time(at)} (${timezone})`;
+  return at === null ? 'never' : timeWithZone(at, timezone);
 }

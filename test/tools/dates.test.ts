@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { dayIn, isDay } from '../../src/tools/results.js';
+import { isDate } from '../../src/core/daily-log.js';
+import { dayIn } from '../../src/tools/results.js';
 
 describe('dayIn', () => {
   it('is the day of the zone', () => {
@@ -10,9 +11,9 @@ describe('dayIn', () => {
   });
 });
 
-describe('isDay', () => {
+describe('isDate', () => {
   it('takes the days that the calendar has', () => {
-    expect(['2024-02-29', '2026-01-31'].every(isDay)).toBe(true);
-    expect(['2026-02-29', '2026-13-01', '2026-1-1', '2026-01-01x', ''].some(isDay)).toBe(false);
+    expect(['2024-02-29', '2026-01-31'].every(isDate)).toBe(true);
+    expect(['2026-02-29', '2026-13-01', '2026-1-1', '2026-01-01x', ''].some(isDate)).toBe(false);
   });
 });

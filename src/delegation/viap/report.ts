@@ -8,7 +8,7 @@ import { resolve } from 'node:path';
 import * as z from 'zod';
 import type { AgentPlace } from '../../core/authorisation.js';
 import { redactor } from '../../core/command-env.js';
-import { cutAt, cutWithMarker } from '../../core/cut.js';
+import { cutWithMarker, inOneLine } from '../../core/cut.js';
 import type { ToolCall } from '../../core/model.js';
 import { NEEDS_INSTRUCTION } from '../../core/task.js';
 import type { Step } from '../../core/transcript.js';
@@ -237,15 +237,11 @@ function commandsIn({ steps, place }: RunRecord) {
 function withCommands(steps: readonly ReportStep[], ran: ReturnType<typeof commandsIn>): ReportStep[] {
   const left = [...ran];
   const named = steps.map((step) => {
-    const at = left.findIndex(({ command }) => isSame(command, step.command ?? ''));
+    const at = left.findIndex(({ command }) => inOneLine(command) === inOneLine(step.command ?? ''));
     const [found] = at < 0 ? [] : left.splice(at, 1);
     return found ? { ...step, command: found.command, cwd: found.cwd } : step;
   });
   return [...named, ...left];
-}
-
-function isSame(a: string, b: string): boolean {
-  return a.replaceAll(/\s+/g, ' ').trim() === b.replaceAll(/\s+/g, ' ').trim();
 }
 
 type OutcomeEnd =
@@ -263,7 +259,7 @@ const MOST_TOLD_ITEMS = 15;
 /** The first paragraph of the text can be shown to people unchanged. `task`: null if it is no longer readable. */
 export function outcomeTold(task: ViapTask | null, agent: string, end: OutcomeEnd) {
   const clean = redactor(task?.env ?? {});
-  const name = task ? `The task “${oneLine(task.title, MOST_TITLE_CHARS)}”` : `A task for ${agent}`;
+  const name = task ? `The task “${inOneLine(task.title, MOST_TITLE_CHARS, ' …')}”` : `A task for ${agent}`;
   const body = cutWithMarker(clean(linesOf(name, end)), MOST_TOLD_CHARS, 'task-max-chars');
   return {
     text: `${body}\n\n${isSuccess(end) ? TELL : TELL_FAILURE}`,
@@ -295,9 +291,9 @@ function linesOf(name: string, end: OutcomeEnd): string {
       ]),
     ].join('\n\n');
   }
-  if (end.kind === 'error') return `${name} failed: ${oneLine(end.reason, MOST_SUMMARY_CHARS)}`;
+  if (end.kind === 'error') return `${name} failed: ${inOneLine(end.reason, MOST_SUMMARY_CHARS, ' …')}`;
   const { success, summary, steps, artifacts, errors, next_actions: next } = end.report;
-  const head = `${name} ${success ? 'is done' : 'failed'}: ${oneLine(summary, MOST_SUMMARY_CHARS)}`;
+  const head = `${name} ${success ? 'is done' : 'failed'}: ${inOneLine(summary, MOST_SUMMARY_CHARS, ' …')}`;
   const done = section('What was done', steps.map(stepLine));
   const made = section(
     'Artifacts',
@@ -315,7 +311,7 @@ function linesOf(name: string, end: OutcomeEnd): string {
 
 function section(title: string, items: readonly string[]): string {
   if (items.length === 0) return '';
-  const lines = items.slice(0, MOST_TOLD_ITEMS).map((item) => `- ${oneLine(item, MOST_ITEM_CHARS)}`);
+  const lines = items.slice(0, MOST_TOLD_ITEMS).map((item) => `- ${inOneLine(item, MOST_ITEM_CHARS, ' …')}`);
   const more = items.length > MOST_TOLD_ITEMS ? [`- … and ${items.length - MOST_TOLD_ITEMS} more`] : [];
   return [`${title}:`, ...lines, ...more].join('\n');
 }
@@ -326,10 +322,4 @@ function titled(...parts: string[]): string {
 
 function stepLine({ what, command, result = '' }: ReportStep): string {
   return titled(command === undefined || what === command ? what : `${what} (${command})`, result);
-}
-
-/** Keeps a report's text from beginning a line or ending the paragraph. */
-function oneLine(text: string, most: number): string {
-  const line = text.replaceAll(/[\s\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim();
-  return line.length <= most ? line : `${cutAt(line, most)} …`;
 }
