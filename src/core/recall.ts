@@ -1,5 +1,6 @@
 /** Search in what a persona knows, always within a scope. The index is derived: if it lags, recall finds less. */
-import { cutAt, inOneLine } from './cut.js';
+import type { Stats } from 'node:fs';
+import { inOneLine } from './cut.js';
 import type { Zone } from './dates.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import { looksLike } from './likeness.js';
@@ -132,6 +133,12 @@ export interface RecallFile {
   bytes: number;
 }
 
+/** null: there is nothing to index. */
+export function stampOf(found: Pick<Stats, 'mtimeMs' | 'size' | 'ino'> | null | undefined) {
+  if (!found || found.size === 0) return null;
+  return { stamp: `${found.mtimeMs}-${found.size}-${found.ino}`, bytes: found.size };
+}
+
 export function isFromOutside({ outside, answers }: Recalled): boolean {
   return outside === true || answers?.outside === true;
 }
@@ -141,8 +148,7 @@ const MOST_CHARS = 1_000;
 
 /** Always one line, so that no text can pose as another entry. */
 export function recalledLine({ text, excerpt, at, source }: Recalled, zone: Zone): string {
-  const line = inOneLine(excerpt ?? text);
-  const words = line.length <= MOST_CHARS ? line : `${cutAt(line, MOST_CHARS)} …`;
+  const words = inOneLine(excerpt ?? text, MOST_CHARS, ' …');
   const when = at === null ? '' : `${zone.time(at)}, `;
   switch (source.kind) {
     case 'message':

@@ -7,7 +7,7 @@ import { readOr } from '../core/file-cache.js';
 import { composedNames } from '../core/file-names.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
-import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';
+import { type RecallFile, type RecallFiles, type Scope, stampOf } from '../core/recall.js';
 import { parseArchiveName } from './archives.js';
 import {
   archiveFile,
@@ -46,7 +46,7 @@ export function createRecallFiles(groupsDir: string, archives: Archives, log: Lo
       ];
       const files: RecallFile[] = [];
       for await (const file of unhurried(names, AT_ONCE)) {
-        const found = stampOf(pathOf(chatId, file));
+        const found = look(pathOf(chatId, file));
         if (found) files.push({ file, ...found });
       }
       return files;
@@ -83,11 +83,9 @@ function isOf({ personaId }: Scope, file: string): boolean {
   return folder === personaId && isPersonaId(personaId) && name === 'MEMORY.md';
 }
 
-function stampOf(path: string): { stamp: string; bytes: number } | null {
+function look(path: string) {
   try {
-    const found = statIfThere(path);
-    if (found === null || found.size === 0) return null;
-    return { stamp: `${found.mtimeMs}-${found.size}-${found.ino}`, bytes: found.size };
+    return stampOf(statIfThere(path));
   } catch {
     // A link loop, or a folder without access: reading the file reports it to the operator.
     return { stamp: 'unreadable', bytes: 0 };

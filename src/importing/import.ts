@@ -6,10 +6,11 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { link, lstat, mkdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
-import { basename, dirname, extname, join, sep } from 'node:path';
+import { basename, dirname, extname, join } from 'node:path';
 import { codeOf } from '../core/file-access.js';
 import { composed, pathOnDisk } from '../core/file-names.js';
 import { splitFrontMatter } from '../core/file-text.js';
+import { isWithin, realAsFarAsThere } from '../core/folders.js';
 import { openTemporary } from '../core/write-whole.js';
 import { planOfGroups } from './microclaw.js';
 import { planOfSkills, planOfSouls, planOfWorkspace } from './openclaw.js';
@@ -121,12 +122,8 @@ function bodyOf(bytes: Buffer): Buffer {
 
 /** Agents work in the workspace, too, so a folder in it may be a link to anywhere. */
 async function leadsOut(folder: string, names: readonly string[]): Promise<boolean> {
-  const root = await realpath(folder).catch(() => folder);
-  for (let depth = 1; depth < names.length; depth++) {
-    const above = await realpath(join(root, ...names.slice(0, depth))).catch(() => root);
-    if (above !== root && !above.startsWith(root + sep)) return true;
-  }
-  return false;
+  const root = await realAsFarAsThere(folder);
+  return !isWithin(await realAsFarAsThere(dirname(join(root, ...names))), root);
 }
 
 type Put =

@@ -30,29 +30,19 @@ export function clockOf(zone: string): (at: number) => number {
 }
 
 const ISO =
-  /^(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,]\d{1,9})?)?\s*(Z|[+-]\d\d(?::?\d\d)?)?$/i;
+  /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::(\d\d)(?:[.,]\d{1,9})?)?\s*(Z|[+-](?:0\d|1[0-3])(?::?[0-5]\d)?|[+-]14(?::?00)?)?$/i;
 
 /** Parses ISO 8601, in `zone` if it has no offset; null if invalid. */
 export function timeIn(text: string, zone: string): number | null {
-  const parts = ISO.exec(text.trim());
-  if (parts === null) return null;
-  // Date.parse would accept a date such as 31 February as another one.
-  const written = `${parts[1]}-${parts[2]}-${parts[3]}T${parts[4]}:${parts[5]}:${parts[6] ?? '00'}.000Z`;
+  const [, date, time, seconds = '00', offset] = ISO.exec(text.trim()) ?? [];
+  const written = `${date}T${time}:${seconds}.000Z`;
   const local = Date.parse(written);
+  // Date.parse would accept a date such as 31 February as another one.
   if (!Number.isFinite(local) || new Date(local).toISOString() !== written) return null;
-  const offset = parts[7];
   if (offset === undefined) return instantOf(local, zone);
-  const ms = offsetOf(offset);
-  return ms === null ? null : local - ms;
-}
-
-/** In ms; null if no zone has such an offset. */
-function offsetOf(text: string): number | null {
-  if (/^z$/i.test(text)) return 0;
-  const [, sign, hours, minutes] = /^([+-])(\d\d):?(\d\d)?$/.exec(text) ?? [];
-  const total = Number(hours) * 60 + Number(minutes ?? 0);
-  if (Number(minutes ?? 0) > 59 || total > 14 * 60) return null;
-  return (sign === '-' ? -1 : 1) * total * 60_000;
+  const [, sign, hours = 0, minutes = 0] = /^([+-])(\d\d):?(\d\d)?$/.exec(offset) ?? [];
+  const ms = (Number(hours) * 60 + Number(minutes)) * MINUTE_MS;
+  return sign === '-' ? local + ms : local - ms;
 }
 
 const LONGEST_LINE = 200;

@@ -79,8 +79,12 @@ export function createStdioTransport(
           void transport.close();
         });
         child.stdin?.on('error', (error) => transport.onerror?.(error));
-        void readMessages(child.stdout);
-        void readErrors(child.stderr);
+        void read(child.stdout, (line) => {
+          if (line.trim() !== '') receive(line);
+        });
+        void read(child.stderr, note).finally(() => {
+          hasReadErrors = true;
+        });
       }),
     async send(message) {
       const input = child?.stdin;
@@ -107,9 +111,9 @@ export function createStdioTransport(
     },
   };
 
-  async function readMessages(stdout: Readable | null): Promise<void> {
+  async function read(source: Readable | null, take: (line: string) => void): Promise<void> {
     try {
-      for await (const line of linesOf(stdout, clock)) if (line.trim() !== '') receive(line);
+      for await (const line of linesOf(source, clock)) take(line);
     } catch (error) {
       if (closing === null) transport.onerror?.(error as Error);
       void transport.close();
@@ -131,21 +135,12 @@ export function createStdioTransport(
     }
   }
 
-  async function readErrors(stderr: Readable | null): Promise<void> {
-    try {
-      for await (const line of linesOf(stderr, clock)) {
-        const text = shown(line);
-        // An indented line continues the one before.
-        errorLines.push(/^\s/.test(line) ? ` ${text}` : text);
-        if (errorLines.length > KEPT_ERROR_LINES) errorLines.shift();
-        if (text !== '') logBounded({ mcp: name, line: text }, 'MCP server wrote to standard error');
-      }
-    } catch (error) {
-      if (closing === null) transport.onerror?.(error as Error);
-      void transport.close();
-    } finally {
-      hasReadErrors = true;
-    }
+  function note(line: string): void {
+    const text = shown(line);
+    // An indented line continues the one before.
+    errorLines.push(/^\s/.test(line) ? ` ${text}` : text);
+    if (errorLines.length > KEPT_ERROR_LINES) errorLines.shift();
+    if (text !== '') logBounded({ mcp: name, line: text }, 'MCP server wrote to standard error');
   }
 
   /** Closes its input, then sends SIGTERM, then SIGKILL. */

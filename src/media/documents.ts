@@ -1,5 +1,6 @@
 /** Recognises text documents by their bytes, because names and types are too often wrong, and decodes them. Pure. */
 import { cutWithMarker } from '../core/cut.js';
+import { decodedAs, markedEncoding } from '../core/encodings.js';
 
 const MOST_CHARS = 20_000;
 /** A character takes at most 4 bytes, so a longer document is always recognised as too long. */
@@ -17,30 +18,14 @@ function isPrintFormat(bytes: Buffer): boolean {
 }
 
 function decode(head: Buffer): string | null {
-  const marked = byteOrderMark(head);
+  const marked = markedEncoding(head);
   if (marked === null && head.includes(0)) return null;
-  const text = decoded(head, marked ?? 'utf-8');
+  const text = decodedAs(marked ?? 'utf-8', head, true);
   if (text !== null) return !text.includes('\0') && share(text, CONTROLS) <= MOST_CONTROLS ? text : null;
   if (marked !== null) return null;
   // Any bytes are valid windows-1252: require mostly ASCII.
   const western = fromWestern(head);
   return share(western, CONTROLS) === 0 && share(western, NOT_ASCII) <= MOST_NOT_ASCII ? western : null;
-}
-
-function byteOrderMark(head: Buffer): string | null {
-  const mark = head.toString('latin1', 0, 3);
-  if (mark === '\xef\xbb\xbf') return 'utf-8';
-  if (mark.startsWith('\xff\xfe')) return 'utf-16le';
-  return mark.startsWith('\xfe\xff') ? 'utf-16be' : null;
-}
-
-/** Drops the byte order mark, and a character cut by the end of the head. */
-function decoded(head: Buffer, encoding: string): string | null {
-  try {
-    return new TextDecoder(encoding, { fatal: true }).decode(head, { stream: true });
-  } catch {
-    return null;
-  }
 }
 
 /** windows-1252 from 0x80 on, where Latin-1 has control characters; five positions are unassigned. */

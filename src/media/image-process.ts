@@ -8,9 +8,8 @@ export interface ImageRequest {
   type: string;
 }
 
-/** Omits the bytes of an unchanged picture. */
 export interface ImageAnswer {
-  prepared: Prepared | { kind: 'as it came' };
+  prepared: Prepared;
   /** Why sharp could not be loaded; sent with every answer. */
   missing?: string;
 }
@@ -24,10 +23,6 @@ process.on('message', async ({ bytes, type }: ImageRequest) => {
   const picture = Buffer.from(bytes);
   const loaded = await library;
   const prepared = 'sharp' in loaded ? await decode(loaded.sharp, picture, type) : unchanged(picture, type);
-  const isAsItCame = prepared.kind === 'image' && prepared.image.bytes === picture;
-  const answer: ImageAnswer = {
-    prepared: isAsItCame ? { kind: 'as it came' } : prepared,
-    ...('missing' in loaded && { missing: loaded.missing }),
-  };
+  const answer: ImageAnswer = { prepared, ...('missing' in loaded && { missing: loaded.missing }) };
   process.send?.(answer);
 });

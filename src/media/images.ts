@@ -8,7 +8,7 @@ import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { MediaFiles, StoredAttachment } from '../core/media.js';
 import type { ModelImage } from '../core/model.js';
-import { type Prepared, unchanged, unreadable } from './decode.js';
+import { type Prepared, unreadable } from './decode.js';
 import { pictureType } from './files.js';
 import type { ImageAnswer, ImageRequest } from './image-process.js';
 
@@ -20,8 +20,6 @@ const NODE_MEGABYTES = Number(process.versions.node.split('.')[0]) >= 24 ? 600 :
 /** Pictures are stored outside the heap. */
 const NODE_OPTIONS = ['--max-old-space-size=64'];
 
-/** `missing`: why sharp could not be loaded. */
-type Decoded = { prepared: Prepared; missing?: string };
 type ImageDecoder = ReturnType<typeof createImageDecoder>;
 
 /** `entry`: `image-process.js`, next to the compiled gateway. */
@@ -34,7 +32,7 @@ export function createImageDecoder(
   let last: Promise<unknown> = Promise.resolve();
   let stopIdling = () => {};
 
-  function ask(question: ImageRequest): Promise<Decoded> {
+  function ask(question: ImageRequest): Promise<ImageAnswer> {
     stopIdling();
     child ??= start(fileURLToPath(entry), limits.megabytes);
     const running = child;
@@ -42,12 +40,11 @@ export function createImageDecoder(
       const stopWaiting = clock.after(limits.ms, () => {
         settle({ prepared: unreadable(`it takes longer than ${limits.ms / 1000} seconds to decode`) });
       });
-      const onMessage = (answer: ImageAnswer) =>
-        settle({ ...answer, prepared: completed(answer.prepared, question) });
+      const onMessage = (answer: ImageAnswer) => settle({ ...answer, prepared: withBuffer(answer.prepared) });
       const onEnd = () => {
         settle({ prepared: unreadable(`it needs more than ${limits.megabytes} MB, or breaks its decoder`) });
       };
-      function settle(answer: Decoded): void {
+      function settle(answer: ImageAnswer): void {
         stopWaiting();
         running.off('message', onMessage).off('exit', onEnd).off('error', onEnd);
         // A decoder that ran out of memory may have survived; the next picture gets a fresh process.
@@ -77,7 +74,7 @@ export function createImageDecoder(
 
   return {
     /** `type`: as detected from the bytes. Never throws. */
-    decode(bytes: Buffer, type: string): Promise<Decoded> {
+    decode(bytes: Buffer, type: string): Promise<ImageAnswer> {
       const answer = last.then(() => ask({ bytes, type }));
       last = answer;
       return answer;
@@ -99,10 +96,9 @@ function start(entry: string, megabytes: number): ChildProcess {
   return spawn(SHELL, ['-c', limited, process.execPath, ...command], options);
 }
 
-/** Adds the bytes that were not sent back; structured clone turns a Buffer into a Uint8Array. */
-function completed(prepared: ImageAnswer['prepared'], { bytes, type }: ImageRequest): Prepared {
+/** Structured clone turns a Buffer into a Uint8Array. */
+function withBuffer(prepared: Prepared): Prepared {
   if (prepared.kind === 'unreadable') return prepared;
-  if (prepared.kind === 'as it came') return unchanged(bytes, type);
   const { image } = prepared;
   return { kind: 'image', image: { ...image, bytes: Buffer.from(image.bytes) } };
 }

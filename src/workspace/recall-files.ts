@@ -6,7 +6,7 @@ import { entriesBelow, within } from '../core/beneath.js';
 import { describe } from '../core/errors.js';
 import { isMissing } from '../core/file-access.js';
 import type { Log } from '../core/log.js';
-import { isWorkspace, type RecallFile, type RecallFiles, WORKSPACE } from '../core/recall.js';
+import { isWorkspace, type RecallFile, type RecallFiles, stampOf, WORKSPACE } from '../core/recall.js';
 import { documentAt } from './inside.js';
 
 const MOST_FILES = 5_000;
@@ -28,7 +28,7 @@ export function withWorkspace(
       for await (const { kind, path } of entriesBelow(root, (entry) => isAround(entry.path))) {
         if (kind !== 'file' || !isNote(path)) continue;
         if (files.length === MOST_FILES) break;
-        const stamped = stampOf(join(real, path));
+        const stamped = stampOf(lstatSync(join(real, path), { throwIfNoEntry: false }));
         if (stamped !== null) files.push({ file: path, ...stamped });
       }
     });
@@ -62,10 +62,4 @@ function isNote(path: string): boolean {
 
 function isAround(path: string): boolean {
   return path === 'memory' || path.startsWith('memory/');
-}
-
-function stampOf(path: string): Omit<RecallFile, 'file'> | null {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined || found.size === 0) return null;
-  return { stamp: `${found.mtimeMs}-${found.size}-${found.ino}`, bytes: found.size };
 }

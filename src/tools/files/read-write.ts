@@ -1,6 +1,7 @@
 /** `read_file`, `write_file` and `edit_file`: text in the working folder, written whole or not at all. */
 import * as z from 'zod';
 import { cutAt, sizeInWords } from '../../core/cut.js';
+import { decodedAs, markedEncoding } from '../../core/encodings.js';
 import type { ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
 import { openToRead, PathRefusal, readUpTo, writeWithin } from './paths.js';
@@ -13,25 +14,17 @@ interface DecodedText {
   bom: 'utf-8' | 'utf-16le' | null;
 }
 
-const UTF_8 = Buffer.from([0xef, 0xbb, 0xbf]);
-const UTF_16 = Buffer.from([0xff, 0xfe]);
-
 /** null unless it is UTF-8, or UTF-16 with a byte order mark. */
 export function textOf(bytes: Buffer): DecodedText | null {
-  if (bytes.subarray(0, 2).equals(UTF_16)) {
-    const text = decoded('utf-16le', bytes.subarray(2));
-    return text === null ? null : { text, bom: 'utf-16le' };
-  }
-  const bom = bytes.subarray(0, 3).equals(UTF_8) ? 'utf-8' : null;
-  const rest = bom === null ? bytes : bytes.subarray(3);
-  if (rest.includes(0)) return null;
-  const text = decoded('utf-8', rest);
+  const bom = markedEncoding(bytes);
+  if (bom === 'utf-16be' || (bom !== 'utf-16le' && bytes.includes(0))) return null;
+  const text = decodedAs(bom ?? 'utf-8', bytes);
   return text === null ? null : { text, bom };
 }
 
 function bytesOf({ text, bom }: DecodedText): Buffer {
-  if (bom === 'utf-16le') return Buffer.concat([UTF_16, Buffer.from(text, 'utf16le')]);
-  return bom === null ? Buffer.from(text) : Buffer.concat([UTF_8, Buffer.from(text)]);
+  const marked = bom === null ? text : `\ufeff${text}`;
+  return Buffer.from(marked, bom === 'utf-16le' ? 'utf16le' : 'utf8');
 }
 
 /** Without line ends; a final line end adds no empty line. */
@@ -62,14 +55,6 @@ function positionsOf(text: string, wanted: string, most: number): number[] {
     held = fallback[held - 1] ?? 0;
   }
   return found;
-}
-
-function decoded(encoding: string, bytes: Buffer): string | null {
-  try {
-    return new TextDecoder(encoding, { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return null;
-  }
 }
 
 /** Larger files are refused: they would have to be in memory as a whole. */

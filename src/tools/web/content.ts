@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { decodedAs, markedEncoding } from '../../core/encodings.js';
 import { codeOf } from '../../core/file-access.js';
 import { BROKEN_OFF, NOT_UNPACKED, NotFetched } from './request.js';
 
@@ -87,24 +88,13 @@ const HEAD_BYTES = 4_096;
 /** `isCut`: the last character may be incomplete. */
 export function decoded(bytes: Buffer, contentType: string | undefined, isCut: boolean): string {
   const head = bytes.subarray(0, HEAD_BYTES).toString('latin1');
-  const named = [markOf(bytes), charsetIn(contentType ?? ''), charsetInPage(head)];
+  const named = [markedEncoding(bytes), charsetIn(contentType ?? ''), charsetInPage(head)];
   for (const label of named) {
     const decoder = label === null ? null : decoderFor(label);
     if (decoder !== null) return decoder.decode(bytes, { stream: isCut });
   }
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: isCut });
-  } catch {
-    // Neither UTF-8 nor labelled: decoded as browsers do.
-    return new TextDecoder('windows-1252').decode(bytes);
-  }
-}
-
-function markOf(bytes: Buffer): string | null {
-  const mark = bytes.subarray(0, 3).toString('hex');
-  if (mark === 'efbbbf') return 'utf-8';
-  if (mark.startsWith('fffe')) return 'utf-16le';
-  return mark.startsWith('feff') ? 'utf-16be' : null;
+  // Neither UTF-8 nor labelled: decoded as browsers do.
+  return decodedAs('utf-8', bytes, isCut) ?? new TextDecoder('windows-1252').decode(bytes);
 }
 
 function charsetIn(contentType: string): string | null {
