@@ -21,12 +21,11 @@ import {
 import type { Step } from '../core/transcript.js';
 import { beginningOfProgramsTask, endTask, type TaskOutcome, type TaskServices } from './end.js';
 import { placeOf } from './place.js';
-import { openingRequest } from './request.js';
+import { DEFAULT_MINUTES, openingRequest } from './request.js';
 import { completeReport, failureReport, readReport, repairRequest, type ViapReport } from './viap/report.js';
 import { type ViapTask, viapOf } from './viap/task.js';
 
 const MINUTE_MS = 60_000;
-const DEFAULT_MINUTES = 30;
 /** Aborted work that has not settled within this time is abandoned. */
 const SETTLE_MS = 2_000;
 
@@ -93,8 +92,8 @@ async function begin(
 
 /** The task's own limit, but never more than the agent's. */
 function minutesFor({ timeoutMinutes }: AgentDefinition, viap: ViapTask | null): number {
-  if (viap === null || !viap.hasTimeBudget) return timeoutMinutes ?? DEFAULT_MINUTES;
-  return Math.min(viap.timeBudgetMin, timeoutMinutes ?? viap.timeBudgetMin);
+  const own = viap?.timeBudgetMin ?? timeoutMinutes ?? DEFAULT_MINUTES;
+  return Math.min(own, timeoutMinutes ?? own);
 }
 
 class TaskRun {

@@ -1,5 +1,7 @@
 /** Finds the JSON objects in a model's text: in prose, in fences, bare. Pure; one pass, linear time. */
 
+import type * as z from 'zod';
+
 /** Objects nested deeper are ignored. */
 const DEEPEST = 200;
 
@@ -59,6 +61,14 @@ export function parsed(text: string): Record<string, unknown> | null {
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A field, its form, and the two in words. */
+export type Required = readonly [key: string, form: z.ZodType, wanted: string];
+
+/** In words: the fields that are missing or of another form. */
+export function lacking(given: Record<string, unknown>, required: readonly Required[]): string[] {
+  return required.flatMap(([key, form, wanted]) => (form.safeParse(given[key]).success ? [] : [wanted]));
 }
 
 /** Equal texts for values that differ only in the order of their fields. */

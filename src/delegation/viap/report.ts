@@ -13,7 +13,7 @@ import type { ToolCall } from '../../core/model.js';
 import { NEEDS_INSTRUCTION } from '../../core/task.js';
 import type { Step } from '../../core/transcript.js';
 import { findArtifact } from '../place.js';
-import { canonical, isBegun, parsed, typedIn, withTexts } from './objects.js';
+import { canonical, isBegun, lacking, parsed, type Required, typedIn, withTexts } from './objects.js';
 import type { ViapTask } from './task.js';
 
 /** Limits of one text in a report, and of one list. */
@@ -72,7 +72,7 @@ const errorForm = z.object({ where: words.catch(''), message: words, stderr_tail
 
 /** Accepts the usable part of an agent's report. */
 const reportForm = z.object({
-  success: z.unknown().transform((value) => value === true),
+  success: z.boolean(),
   summary: words,
   steps: listOf(orText('what', stepForm)),
   artifacts: listOf(orText('path', artifactForm)),
@@ -110,7 +110,7 @@ export function readReport(
     return refused(`There are ${found.length} reports in it, and they differ: it must be exactly one.`);
   }
   const { value } = last;
-  const lacks = lacking(value);
+  const lacks = lacking(value, REQUIRED);
   if (lacks.length > 0) return refused(`The report needs ${lacks.join(', ')}.`);
   // Not quoted: text of the answer must not enter our own question, which could then name a host.
   if (value.task_id !== taskId) return refused("The report's task_id is not that of this task.");
@@ -148,14 +148,12 @@ export function failureReport(taskId: string, where: string, message: string, ou
 
 const CUT_OFF = `The ${VIAP_REPORT} in it is no valid JSON, or is cut off.`;
 
-function lacking({ viap_version: version, task_id, success, summary }: Record<string, unknown>): string[] {
-  return [
-    ...(version === '3' || version === 3 ? [] : ['viap_version "3"']),
-    ...(typeof task_id === 'string' && task_id !== '' ? [] : ['task_id (that of the task)']),
-    ...(typeof success === 'boolean' ? [] : ['success (true or false)']),
-    ...(words.safeParse(summary).success ? [] : ['summary (a text)']),
-  ];
-}
+const REQUIRED: readonly Required[] = [
+  ['viap_version', z.literal(['3', 3]), 'viap_version "3"'],
+  ['task_id', z.string().min(1), 'task_id (that of the task)'],
+  ['success', z.boolean(), 'success (true or false)'],
+  ['summary', words, 'summary (a text)'],
+];
 
 /** The last `most` characters, without a leading half of a surrogate pair. */
 function endOf(text: string, most: number): string {

@@ -1,6 +1,7 @@
 /** The task of VIAP v3 (seed 000). Six fields are required; the others never lead to a refusal. Pure. */
+import * as z from 'zod';
 import type { Task } from '../../core/task.js';
-import { isBegun, isObject, objectsIn, parsed, typedIn } from './objects.js';
+import { isBegun, isObject, lacking, objectsIn, parsed, type Required, typedIn } from './objects.js';
 
 export interface ViapTask {
   /** Chosen by the task's author: not safe in a path. */
@@ -10,23 +11,37 @@ export interface ViapTask {
   cwd: string | null;
   env: Record<string, string>;
   args: string[];
-  timeBudgetMin: number;
-  /** Otherwise that is our default. */
-  hasTimeBudget: boolean;
+  /** null: not given. */
+  timeBudgetMin: number | null;
   raw: Record<string, unknown>;
 }
 
 const VIAP_TASK = 'VIAP_V3_TASK';
 
+const words = z.string().refine((text) => text.trim() !== '');
+const REQUIRED: Required[] = [
+  ['viap_version', z.literal(['3', 3]), 'viap_version "3"'],
+  ['type', z.literal(VIAP_TASK), `type "${VIAP_TASK}"`],
+  ...['task_id', 'title', 'goal'].map((name): Required => [name, words, `${name} (a text)`]),
+  ['instructions', z.array(words).min(1), 'instructions (a list of texts, at least one)'],
+];
+const heads = z.object({ task_id: words, title: words, goal: words });
+const context = z.object({ cwd: words.nullable().catch(null) }).catch({ cwd: null });
+const inputs = z
+  .object({ env: z.record(z.string(), z.unknown()).catch({}), args: z.array(z.unknown()).catch([]) })
+  .catch({ env: {}, args: [] });
+const constraints = z
+  .object({ time_budget_min: z.number().positive().nullable().catch(null) })
+  .catch({ time_budget_min: null });
+
 const MOST_CHARS = 200_000;
-const DEFAULT_BUDGET_MIN = 30;
 
 /** From an object, or a text that contains exactly one. `reason` is a sentence for the model that gave it. */
 export function readViapTask(given: unknown): { ok: true; task: ViapTask } | { ok: false; reason: string } {
   const found = typeof given === 'string' ? taskIn(given) : isObject(given) ? given : NO_TASK;
   if (typeof found === 'string') return { ok: false, reason: found };
   if (!fits(found)) return { ok: false, reason: TOO_LARGE };
-  const lacks = lacking(found);
+  const lacks = lacking(found, REQUIRED);
   if (lacks.length > 0) {
     return { ok: false, reason: `This is no complete ${VIAP_TASK}: it needs ${lacks.join(', ')}.` };
   }
@@ -70,47 +85,23 @@ function fits(given: Record<string, unknown>): boolean {
   }
 }
 
-function lacking(given: Record<string, unknown>): string[] {
-  const { viap_version: version, instructions } = given;
-  const areInstructions =
-    Array.isArray(instructions) && instructions.length > 0 && instructions.every((each) => textOf(each));
-  return [
-    ...(version === '3' || version === 3 ? [] : ['viap_version "3"']),
-    ...(given.type === VIAP_TASK ? [] : [`type "${VIAP_TASK}"`]),
-    ...['task_id', 'title', 'goal'].flatMap((name) => (textOf(given[name]) ? [] : [`${name} (a text)`])),
-    ...(areInstructions ? [] : ['instructions (a list of texts, at least one)']),
-  ];
-}
-
 function taskOf(raw: Record<string, unknown>): ViapTask {
-  const inputs = partOf(raw, 'inputs');
-  const budget = partOf(raw, 'constraints').time_budget_min;
-  const isBudget = typeof budget === 'number' && budget > 0 && Number.isFinite(budget);
+  const { task_id: taskId, title, goal } = heads.parse(raw);
+  const { env, args } = inputs.parse(raw.inputs);
   return {
-    taskId: textOf(raw.task_id) ?? '',
-    title: textOf(raw.title) ?? '',
-    goal: textOf(raw.goal) ?? '',
-    cwd: textOf(partOf(raw, 'context').cwd),
-    env: environmentOf(inputs.env),
-    args: Array.isArray(inputs.args) ? inputs.args.filter((each) => textOf(each) !== null) : [],
-    timeBudgetMin: isBudget ? budget : DEFAULT_BUDGET_MIN,
-    hasTimeBudget: isBudget,
+    taskId,
+    title,
+    goal,
+    cwd: context.parse(raw.context).cwd,
+    env: environmentOf(env),
+    args: args.flatMap((each) => words.safeParse(each).data ?? []),
+    timeBudgetMin: constraints.parse(raw.constraints).time_budget_min,
     raw,
   };
 }
 
-function partOf(raw: Record<string, unknown>, name: string): Record<string, unknown> {
-  const part = raw[name];
-  return isObject(part) ? part : {};
-}
-
-function textOf(given: unknown): string | null {
-  return typeof given === 'string' && given.trim() !== '' ? given : null;
-}
-
 /** Valid variable names only; values become text. */
-function environmentOf(given: unknown): Record<string, string> {
-  if (!isObject(given)) return {};
+function environmentOf(given: Record<string, unknown>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(given).flatMap(([name, value]) => {
       const isValue = ['string', 'number', 'boolean'].includes(typeof value);
