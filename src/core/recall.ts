@@ -134,7 +134,7 @@ export interface RecallFile {
 }
 
 /** null: there is nothing to index. */
-export function stampOf(found: Pick<Stats, 'mtimeMs' | 'size' | 'ino'> | null | undefined) {
+export function stampOf(found: Stats | null | undefined) {
   if (!found || found.size === 0) return null;
   return { stamp: `${found.mtimeMs}-${found.size}-${found.ino}`, bytes: found.size };
 }

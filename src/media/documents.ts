@@ -1,6 +1,5 @@
 /** Recognises text documents by their bytes, because names and types are too often wrong, and decodes them. Pure. */
-import { cutWithMarker } from '../core/cut.js';
-import { decodedAs, markedEncoding } from '../core/encodings.js';
+import { cutWithMarker, decodedAs, markedEncoding } from '../core/cut.js';
 
 const MOST_CHARS = 20_000;
 /** A character takes at most 4 bytes, so a longer document is always recognised as too long. */

@@ -1,7 +1,6 @@
 /** `read_file`, `write_file` and `edit_file`: text in the working folder, written whole or not at all. */
 import * as z from 'zod';
-import { cutAt, sizeInWords } from '../../core/cut.js';
-import { decodedAs, markedEncoding } from '../../core/encodings.js';
+import { cutAt, decodedAs, markedEncoding, sizeInWords } from '../../core/cut.js';
 import type { ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
 import { openToRead, PathRefusal, readUpTo, writeWithin } from './paths.js';

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import { decodedAs, markedEncoding } from '../../core/encodings.js';
+import { decodedAs, markedEncoding } from '../../core/cut.js';
 import { codeOf } from '../../core/file-access.js';
 import { BROKEN_OFF, NOT_UNPACKED, NotFetched } from './request.js';
 
