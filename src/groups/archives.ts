@@ -11,13 +11,12 @@ import { Fault } from '../core/errors.js';
 import { namesIn, readIfThere, unavailable, unhurried } from '../core/file-access.js';
 import { readOr, readUnlessUnchanged } from '../core/file-cache.js';
 import { composed, composedNames } from '../core/file-names.js';
-import { documentOf, splitFrontMatter } from '../core/file-text.js';
+import { documentOf, splitFrontMatter, withFrontMatterKey } from '../core/file-text.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { MemoryOwner } from '../core/memory.js';
 import { fileUpdater, openTemporary, removeLeftOvers, syncFolder, writeWhole } from '../core/write-whole.js';
 import { archiveFile, archiveFolder, fromHere, isChatId, isPersonaId } from './paths.js';
-import { withFrontMatterKey } from './yaml-edit.js';
 
 interface ArchiveName {
   time: string;

@@ -1,10 +1,17 @@
 /** PERSONA.md: YAML front matter, then the character. Uses the valid parts and reports the rest. */
 import { isMap, isScalar, isSeq, stringify } from 'yaml';
 import { cutAt, inOneLine } from '../core/cut.js';
-import { BOM, beginsFrontMatter, documentOf, encode, splitFrontMatter } from '../core/file-text.js';
+import {
+  BOM,
+  beginsFrontMatter,
+  documentOf,
+  encode,
+  splitFrontMatter,
+  withFrontMatterKey,
+  withKey,
+} from '../core/file-text.js';
 import type { Persona } from '../core/persona.js';
 import { TOOL_GROUPS } from '../core/tool.js';
-import { withFrontMatterKey, withKey } from './yaml-edit.js';
 
 /** The values in the file; null or empty if absent. */
 export interface PersonaFile extends Omit<Persona, 'id' | 'name' | 'aliases'> {

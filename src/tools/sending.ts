@@ -1,11 +1,12 @@
 /** Tools that send through the outbox, next to the answer: `send_message`, `export_chat`, `write_artifact`. */
 import { stat } from 'node:fs/promises';
-import { basename, dirname, join, normalize } from 'node:path';
+import { basename, dirname, extname, join, normalize } from 'node:path';
 import * as z from 'zod';
 import type { Artifacts } from '../core/artifacts.js';
 import type { Authorisation } from '../core/authorisation.js';
 import type { OutgoingFile } from '../core/channel.js';
 import { type Archives, type ChatExports, EXPORT_FORMATS } from '../core/chat-record.js';
+import { sizeInWords } from '../core/cut.js';
 import { createZone, type Zone } from '../core/dates.js';
 import { namesIn, nullIfMissing } from '../core/file-access.js';
 import { composed, nameOnDisk } from '../core/file-names.js';
@@ -13,9 +14,9 @@ import { realOrNull } from '../core/folders.js';
 import type { ChatId } from '../core/ids.js';
 import { A_TIME, momentsOf } from '../core/moments.js';
 import type { SideMessage, ToolContext, ToolResult } from '../core/tool.js';
+import { writeWhole } from '../core/write-whole.js';
 import { type Allowed, defineTool, mayActAnywhere } from './authorise.js';
-import { isNoMessages, ownFile } from './files/attachment.js';
-import { openToRead, PathRefusal } from './files/paths.js';
+import { isNoMessages, openToRead, PathRefusal, SENT } from './files/paths.js';
 import { type FileRoots, rootsFor, rootsOfPersona, type ToolFolders } from './files/roots.js';
 import { done, failed, keyOf, refuseSecret } from './results.js';
 
@@ -30,6 +31,8 @@ export interface SendMessageServices {
   archives: Archives;
 }
 
+/** The largest upload that any platform accepts from a bot. */
+const MOST_SENT_BYTES = 100_000_000;
 /** Files listed for a model that named none. */
 const MOST_LISTED = 20;
 const ARCHIVE = 'archive';
@@ -112,6 +115,29 @@ function orRefusal<Found>(looked: Promise<Found>): Promise<Found | PathRefusal> 
     if (error instanceof PathRefusal) return error;
     throw error;
   });
+}
+
+/** `key` names the copy: the same for the same message. Throws a `PathRefusal`. */
+async function ownFile(allowed: FileRoots, path: string, key: string): Promise<OutgoingFile> {
+  if (allowed.media === null) throw new PathRefusal('Permission denied: there is no chat to send a file to.');
+  const { handle, bytes, folder, name: sent, isMedia } = await openToRead(allowed, path);
+  try {
+    const name = basename(path);
+    if (isMedia) return { path: join(folder.real, sent), name };
+    if (bytes > MOST_SENT_BYTES) {
+      throw new PathRefusal(`${name} is too large to be sent: it has ${sizeInWords(bytes)}.`);
+    }
+    const end = extname(name);
+    const plainEnd = /^\.[A-Za-z0-9]{1,10}$/.test(end) ? end.toLowerCase() : '';
+    const copy = join(allowed.media, `${SENT}${key}${plainEnd}`);
+    await writeWhole(copy, async (file) => {
+      const content = handle.createReadStream({ start: 0, end: MOST_SENT_BYTES - 1, autoClose: false });
+      for await (const piece of content) await file.writeFile(piece);
+    });
+    return { path: copy, name };
+  } finally {
+    await handle.close();
+  }
 }
 
 /** Lists the received files with their times, which lead from a message to its file. */

@@ -31,6 +31,9 @@ export const HOME_INSIDE = '/work';
 /** The received files' name for agents, whose folders keep their own names inside. */
 export const AGENTS_MEDIA_INSIDE = '/coterie/media';
 
+/** Begins the name of a copy that is sent. */
+export const SENT = 'sent-';
+
 const LONGEST_PATH = 4096;
 const LONGEST_NAME = 255;
 
@@ -209,6 +212,11 @@ export async function writeWithin(
 }
 
 const CHANGED = Symbol('changed');
+
+/** Whether a file in a chat's media folder is not from a message: a copy, or one still being written. */
+export function isNoMessages(name: string): boolean {
+  return name.startsWith(SENT) || name.endsWith('.tmp');
+}
 
 /** Reads at most `most` bytes of an open file, even if it grows meanwhile. */
 export async function readUpTo(handle: FileHandle, most: number): Promise<Buffer> {

@@ -9,8 +9,7 @@ import { entriesBelow, type FolderEntry, type OpenFolder, openFile, within } fro
 import { cutAt } from '../../core/cut.js';
 import { codeOf } from '../../core/file-access.js';
 import { composed } from '../../core/file-names.js';
-import { isNoMessages } from './attachment.js';
-import { readUpTo } from './paths.js';
+import { isNoMessages, readUpTo } from './paths.js';
 import { linesOf, MOST_BYTES, textOf } from './read-write.js';
 
 export interface SearchOrder {

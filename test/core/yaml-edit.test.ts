@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseDocument } from 'yaml';
-import { withKey } from '../../src/groups/yaml-edit.js';
+import { withKey } from '../../src/core/file-text.js';
 
 describe('withKey', () => {
   it('replaces a value of any shape', () => {
