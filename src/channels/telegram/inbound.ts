@@ -47,11 +47,18 @@ function eventOf(update: Partial<Update>, bot: OurBot, ours: readonly OurBot[]):
   return stopped && id !== undefined ? stopOf(stopped, id, bot) : null;
 }
 
+/** null for bots, posts of channels and service messages. */
+function heardIn(message: Message, bot: OurBot, ours: readonly OurBot[]) {
+  const sender = senderOf(message, message.chat, ours);
+  const said = saidIn(message, bot, ours);
+  return sender === null || said === null || message.chat.type === 'channel' ? null : { sender, said };
+}
+
 function messageOf(message: Message, bot: OurBot, ours: readonly OurBot[]): InboundMessage | null {
   const { chat } = message;
-  const sender = senderOf(message, chat, ours);
-  const said = saidIn(message, bot, ours);
-  if (sender === null || said === null || chat.type === 'channel') return null;
+  const heard = heardIn(message, bot, ours);
+  if (heard === null) return null;
+  const { sender, said } = heard;
   const direct = isPrivate(chat);
   const hasCopies = !direct && ours.length > 1 && !isShared(chat.id);
   return {
@@ -70,16 +77,14 @@ function messageOf(message: Message, bot: OurBot, ours: readonly OurBot[]): Inbo
 
 function editOf(message: Message, bot: OurBot, ours: readonly OurBot[]): InboundEdit | null {
   const { chat } = message;
-  const sender = senderOf(message, chat, ours);
-  const said = saidIn(message, bot, ours);
-  if (said === null || sender === null || chat.type === 'channel') return null;
+  const heard = heardIn(message, bot, ours);
   // A live location updates every few seconds for hours: a question about it was asked at its start.
-  if (message.location !== undefined) return null;
-  const { addresses: _addresses, forwardedFrom: _from, ...words } = said;
+  if (heard === null || message.location !== undefined) return null;
+  const { addresses: _addresses, forwardedFrom: _from, ...words } = heard.said;
   return {
     kind: 'edit',
     chat: addressOf(chat),
-    sender: { address: sender.address },
+    sender: { address: heard.sender.address },
     platformMessageId: idOf(message.message_id, chat, bot),
     ...words,
     editedAt: (message.edit_date ?? message.date ?? 0) * 1000,
@@ -148,43 +153,32 @@ function namesIn(words: string, message: ShownContent): string[] {
   );
 }
 
-/** `/cmd@SomeBot` at the start of a message: the command, and the handle. */
-const OPENING_COMMAND = /^(\/\w{1,64})(@\w+)(?=\s|$)/;
+/** `/cmd@SomeBot`: the handle. */
+const COMMAND = /(?<![\w@/])\/\w{1,64}(@\w+)/g;
 
 /**
  * Our bots mentioned, in order (by username, by mention, after a command); which of these are addressed, at
  * the start or the end; and the words without our names on commands (`/cmd@OurBot` becomes `/cmd`; another
- * bot's stays).
+ * bot's stays). Telegram marks all these, but a bridge or an older server may not, so the words count.
  */
 function mentionsIn(words: string, message: ShownContent, ours: readonly OurBot[]) {
-  let text = words;
   const found = new Map<OurBot, number>();
   const mention = (bot: OurBot, at: number) => found.set(bot, Math.min(at, found.get(bot) ?? at));
-  // Telegram marks mentions and commands, but a bridge or an older server may not; the words are equivalent.
   const lower = words.toLowerCase();
   for (const bot of ours) {
     const at = positionOf(lower, handleOf(bot));
     if (at >= 0) mention(bot, at);
   }
-  // Backwards, so that the offsets before a shortened command stay valid.
-  for (const entity of entitiesOf(message).toSorted((one, other) => other.offset - one.offset)) {
-    const { type, offset, length } = entity;
-    const end = offset + length;
-    const said = words.slice(offset, end).toLowerCase();
-    for (const bot of ours) {
-      if (type === 'text_mention' && entity.user?.id === bot.id) mention(bot, offset);
-      const handle = handleOf(bot);
-      if (type !== 'bot_command' || handle === '' || !said.endsWith(handle)) continue;
-      mention(bot, offset);
-      text = text.slice(0, end - handle.length) + text.slice(end);
-    }
+  for (const entity of entitiesOf(message)) {
+    const bot = entity.type === 'text_mention' && ours.find(({ id }) => id === entity.user?.id);
+    if (bot) mention(bot, entity.offset);
   }
-  const [opening, command = '', handle = ''] = OPENING_COMMAND.exec(text) ?? [''];
-  const commanded = ours.find((bot) => handle !== '' && handleOf(bot) === handle.toLowerCase());
-  if (commanded !== undefined) {
-    mention(commanded, 0);
-    text = command + text.slice(opening.length);
-  }
+  const text = words.replace(COMMAND, (command: string, handle: string, at: number) => {
+    const bot = ours.find((each) => handleOf(each) === handle.toLowerCase());
+    if (bot === undefined) return command;
+    mention(bot, at);
+    return command.slice(0, -handle.length);
+  });
   const inOrder = [...found].toSorted(([, one], [, other]) => one - other);
   const called = inOrder.filter(([, at]) => isFirstOrLast(words, at));
   return { text, bots: inOrder.map(([bot]) => bot), called: called.map(([bot]) => bot) };
