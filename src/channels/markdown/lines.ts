@@ -229,43 +229,36 @@ interface Markers {
 /** Outermost first, for styles with equal ranges. */
 const ORDER: readonly Style[] = ['link', 'strike', 'bold', 'italic'];
 
-/** Writes styled runs with properly nested markers. */
-export function nest(runs: readonly StyledRun[], markers: Markers): void {
-  const open: { style: Style; run: StyledRun }[] = [];
-
-  function closeDownTo(depth: number): void {
-    while (open.length > depth) {
-      const last = open.pop();
-      if (last !== undefined) markers.close(last.style, last.run);
-    }
-  }
-
-  for (const [index, run] of runs.entries()) {
-    const ended = open.findIndex((each) => !hasStyle(run, each.style, each.run.url));
-    if (ended !== -1) closeDownTo(ended);
+/** Writes styled runs with properly nested markers: of styles that begin together, the longest is outermost. */
+export function nest(runs: readonly StyledRun[], markers: Markers, open: readonly Style[] = []): void {
+  for (let from = 0, run = runs[0]; run !== undefined; run = runs[from]) {
+    let longest: Style | null = null;
+    let to = from + 1;
     // No marker opens before a space.
-    if (run.styles.length > open.length && run.kind !== 'space') {
-      const begun = run.styles.filter((style) => !open.some((each) => each.style === style));
-      for (const style of begun.length > 1 ? outerFirst(begun, runs, index) : begun) {
-        open.push({ style, run });
-        markers.open(style, run);
-      }
+    for (const style of run.kind === 'space' ? [] : ORDER) {
+      if (open.includes(style) || !run.styles.includes(style)) continue;
+      const end = endOfStyle(runs, from, style);
+      if (longest !== null && end <= to) continue;
+      longest = style;
+      to = end;
     }
-    markers.text(run);
+    if (longest === null) {
+      markers.text(run);
+    } else {
+      markers.open(longest, run);
+      nest(runs.slice(from, to), markers, [...open, longest]);
+      markers.close(longest, run);
+    }
+    from = to;
   }
-  closeDownTo(0);
 }
 
-/** Of styles that begin together, the longer one is outermost. */
-function outerFirst(styles: Style[], runs: readonly StyledRun[], from: number): Style[] {
-  const lasts = styles.map((style) => {
-    const url = runs[from]?.url ?? '';
-    let end = from + 1;
-    for (let run = runs[end]; run !== undefined && hasStyle(run, style, url); run = runs[end]) end += 1;
-    return { style, end };
-  });
-  lasts.sort((one, other) => other.end - one.end || ORDER.indexOf(one.style) - ORDER.indexOf(other.style));
-  return lasts.map(({ style }) => style);
+/** The first run from there on that lacks the style. */
+function endOfStyle(runs: readonly StyledRun[], from: number, style: Style): number {
+  const url = runs[from]?.url ?? '';
+  let end = from + 1;
+  for (let run = runs[end]; run !== undefined && hasStyle(run, style, url); run = runs[end]) end += 1;
+  return end;
 }
 
 export interface ListItem {

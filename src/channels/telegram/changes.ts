@@ -2,26 +2,11 @@
 import { createHash } from 'node:crypto';
 import type { CallbackQuery, ReactionTypeEmoji } from 'grammy/types';
 import { LRUCache } from 'lru-cache';
-import type {
-  Channel,
-  ChoiceOutcome,
-  Part,
-  Reception,
-  Recipient,
-  SendOptions,
-  SendResult,
-} from '../../core/channel.js';
+import type { Channel, ChoiceOutcome, Reception, SendResult } from '../../core/channel.js';
 import type { Log } from '../../core/log.js';
 import { PRESS_ANSWERS } from '../kit/outgoing.js';
 import { type Bot, numberFor, pressIdOf, readMessageId } from './bots.js';
-import {
-  type CallFailure,
-  isLockedOut,
-  isMethodUnknown,
-  isNotModified,
-  isNotThere,
-  sendResult,
-} from './failure.js';
+import { type CallFailure, isLockedOut, isMethodUnknown, isNotModified, sendResult } from './failure.js';
 import { chatId, sendRequest } from './outbound.js';
 import { isAbsent, isElsewhere, type Senders, speakerOf, withNameUnlessOwn } from './send.js';
 import { readUpdate } from './update.js';
@@ -44,38 +29,25 @@ export function createDrafts({ bots, linkPreviews, log }: Senders) {
   const withoutDrafts = new LRUCache<string, true>({ max: MOST_CHATS });
   let areKnownToServer = true;
 
-  /** Whether this bot can show drafts in that chat; the failure, if another bot may. Never throws. */
-  async function show(
-    bot: Bot,
-    to: Recipient,
-    part: Part,
-    { key, signal }: SendOptions,
-  ): Promise<boolean | CallFailure> {
-    const where = `${bot.id}/${to.address}`;
-    const { chat_id, ...said } = sendRequest(to, part, linkPreviews);
-    if (to.kind !== 'direct' || typeof chat_id !== 'number' || part.file !== undefined) return false;
-    if (!areKnownToServer || withoutDrafts.has(where)) return false;
-    const request = { chat_id, draft_id: draftIdOf(key), can_stop: true as const, ...said };
-    const done = await bot.api.send(request, (raw, draft, ended) => raw.sendMessageDraft(draft, ended), {
-      signal,
-    });
-    if (!('failure' in done)) return true;
-    const { failure } = done;
-    const { reason, code } = failure;
-    log.debug({ channel: 'telegram', reason }, 'could not show a draft');
-    // A rate limit or an outage passes, and the next draft makes up for this one.
-    if (code === null || code === 429 || code >= 500) return true;
-    if (isMethodUnknown(failure)) areKnownToServer = false;
-    else if (isLockedOut(failure) || isNotThere(failure)) return failure;
-    else withoutDrafts.set(where, true);
-    return false;
-  }
-
   const preview: NonNullable<Channel['preview']> = async (to, part, options) => {
+    if (to.kind !== 'direct' || part.file !== undefined) return false;
     for (const bot of bots.senders(to, speakerOf(options))) {
-      const shown = await show(bot, to, withNameUnlessOwn(bot, part, options), options);
-      if (typeof shown === 'boolean') return shown;
-      if (!isElsewhere(bots, bot, to, shown)) return false;
+      const where = `${bot.id}/${to.address}`;
+      const { chat_id, ...said } = sendRequest(to, withNameUnlessOwn(bot, part, options), linkPreviews);
+      if (typeof chat_id !== 'number' || !areKnownToServer || withoutDrafts.has(where)) return false;
+      const request = { chat_id, draft_id: draftIdOf(options.key), can_stop: true as const, ...said };
+      const done = await bot.api.send(request, (raw, draft, ended) => raw.sendMessageDraft(draft, ended), {
+        signal: options.signal,
+      });
+      if (!('failure' in done)) return true;
+      const { reason, code } = done.failure;
+      log.debug({ channel: 'telegram', reason }, 'could not show a draft');
+      // A rate limit or an outage passes, and the next draft makes up for this one.
+      if (code === null || code === 429 || code >= 500) return true;
+      if (isElsewhere(bots, bot, to, done.failure)) continue;
+      if (isMethodUnknown(done.failure)) areKnownToServer = false;
+      else if (!isLockedOut(done.failure)) withoutDrafts.set(where, true);
+      return false;
     }
     return false;
   };

@@ -110,12 +110,9 @@ function createAdministration(bots: Bots, clock: Clock) {
   async function administratorsOf(chat: Address): Promise<Set<Address>> {
     const group = { chat_id: chatId(chat) };
     for (const bot of bots.all) {
-      try {
-        const members = await bot.api.call((raw, ended) => raw.getChatAdministrators(group, ended));
-        return new Set(members.map((member) => String(member.user.id)));
-      } catch (error) {
-        if (bot === bots.all.at(-1) || !isNotThere(bot.api.failure(error))) throw error;
-      }
+      const done = await bot.api.attempt((raw, ended) => raw.getChatAdministrators(group, ended));
+      if ('answer' in done) return new Set(done.answer.map((member) => String(member.user.id)));
+      if (bot === bots.all.at(-1) || !isNotThere(done.failure)) throw new CallError(done.failure);
     }
     return new Set();
   }
