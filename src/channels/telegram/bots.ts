@@ -97,17 +97,13 @@ export function createBots(
     ([personaId, token]) => new Bot(options, personaId, token, host),
   );
   const all = [main, ...personas];
-  const absentUntil = new LRUCache<Address, Map<Bot, number>>({ max: MOST_CHATS });
+  const absentUntil = new LRUCache<string, number>({ max: MOST_CHATS });
+  const whereOf = (bot: Bot, chat: Address) => `${bot.id} ${chat}`;
   const lastToHear = new LRUCache<Address, Bot>({ max: MOST_CHATS });
-  let loggedIn: Promise<void> | null = null;
+  let loggedIn: Promise<unknown> | null = null;
 
   /** Finds a bot by its id; null is the main one. */
   const withId = (id: number | null) => (id === null ? main : personas.find((bot) => bot.id === id));
-
-  async function logInAll(signal: AbortSignal): Promise<void> {
-    const tried = Promise.allSettled(personas.map((bot) => bot.logIn(signal)));
-    await Promise.race([tried, clock.sleep(LOGIN_MS, signal)]);
-  }
 
   return {
     main,
@@ -122,34 +118,32 @@ export function createBots(
     /** Resolves when every persona's bot has tried to log in, or after a few seconds. */
     async loggedIn(signal: AbortSignal): Promise<void> {
       if (personas.length === 0) return;
-      loggedIn ??= logInAll(signal);
+      loggedIn ??= Promise.race([
+        Promise.allSettled(personas.map((bot) => bot.logIn(signal))),
+        clock.sleep(LOGIN_MS, signal),
+      ]);
       await loggedIn;
     },
 
     /** Notes that a bot is in a chat, and was the last addressed there. */
     heard(bot: Bot, chat: Address): void {
-      absentUntil.get(chat)?.delete(bot);
+      absentUntil.delete(whereOf(bot, chat));
       lastToHear.set(chat, bot);
     },
 
     /** Notes that a bot may not write there: for some minutes, others are tried first. */
     absent(bot: Bot, chat: Address): void {
-      const bots = absentUntil.get(chat) ?? new Map<Bot, number>();
-      bots.set(bot, clock.now() + ABSENT_MS);
-      absentUntil.set(chat, bots);
+      absentUntil.set(whereOf(bot, chat), clock.now() + ABSENT_MS);
     },
 
-    /**
-     * Never empty, best first: the speaker's own bot, the one last addressed in a direct chat, the main bot.
-     */
+    /** Never empty, best first: the speaker's own bot, the one last addressed in a direct chat, the main bot. */
     senders({ address, kind }: Recipient, speaker: PersonaId | undefined): Bot[] {
       const own = personas.find((bot) => bot.personaId === speaker);
       const last = lastToHear.get(address);
       const first = speaker === undefined && kind === 'direct' ? last : own;
       const order = [first, main, last, ...personas].filter((bot) => bot !== undefined);
       const each = [...new Set(order)];
-      const absences = absentUntil.get(address);
-      const present = each.filter((bot) => (absences?.get(bot) ?? 0) <= clock.now());
+      const present = each.filter((bot) => (absentUntil.get(whereOf(bot, address)) ?? 0) <= clock.now());
       return present.length > 0 ? present : each;
     },
 

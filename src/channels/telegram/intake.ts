@@ -6,6 +6,7 @@
 import type { ChannelHost, ChannelState, Receive } from '../../core/channel.js';
 import { createMutex } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
+import type { InboundEvent } from '../../core/message.js';
 import { mayTry, SUSPECT } from '../../core/retry.js';
 import { backoffMs, type State, supervise } from '../kit/supervise.js';
 import type { Bot, Bots } from './bots.js';
@@ -55,11 +56,9 @@ export function createStoring({ host, bot, bots, receive, presses, signal }: Bot
     await bots.loggedIn(signal);
   }
 
-  const receiveBatch = (events: Parameters<Receive>[0]['events'], offset?: Offset, passedOver?: string) => {
-    const cursorFor = offset === undefined || bot.personaId === null ? {} : { cursorFor: String(bot.id) };
-    const skipped = passedOver === undefined ? {} : { passedOver };
+  const receiveBatch = (events: InboundEvent[], more?: Partial<Offset> & { passedOver?: string }) => {
     const account = String(bots.main.id);
-    return receive({ channel: 'telegram', account, events, ...skipped, ...offset, ...cursorFor });
+    return receive({ channel: 'telegram', account, events, cursorFor: String(bot.id), ...more });
   };
 
   /** Resolves when the updates' contents are stored, together with the offset, if any. */
@@ -92,7 +91,7 @@ export function createStoring({ host, bot, bots, receive, presses, signal }: Bot
       if (!mayTry(attempts)) {
         const fields = { ...bot.fields, update, attempts };
         host.log.error(fields, 'skipped an update; the process ended each time it was read');
-        await receiveBatch([], offset, update);
+        await receiveBatch([], { ...offset, passedOver: update });
         return attemptsMade.note(place, 0);
       }
       if (attempts >= SUSPECT) {
