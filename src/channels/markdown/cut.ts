@@ -1,10 +1,7 @@
 /**
- * Splits a styled text into messages within a platform's limit: at the last paragraph that fits, else the
- * last line, else the last word, else inside a word. Never splits a surrogate pair, nor a link, code span or
- * fence that fits into one message. A mark across a cut is closed and reopened.
- *
- * Invariant: everything but whitespace is in exactly one part, in order. Whitespace at a cut is dropped;
- * within a fence only blank lines and trailing whitespace are, so indentation stays.
+ * Splits a styled text into messages: at the last paragraph that fits, else line, else word, else inside a word; not
+ * within a link, code span or fence that fits into one. A mark across a cut is closed and reopened. Only whitespace
+ * at a cut is dropped; within a fence only blank lines and trailing whitespace are, so indentation stays.
  */
 import type { Mark, Part } from '../../core/channel.js';
 import { once } from '../../core/concurrency.js';
@@ -47,7 +44,6 @@ export function cut({ text, marks }: Part, limits: MessageLimits): Part[] {
     return { to, part: { text: shown, marks: within(here, start, start + shown.length) } };
   }
 
-  /** Only among the marks not used yet. */
   function startingBefore(to: number): Mark[] {
     let after = next;
     while ((marks[after]?.offset ?? end) < to) after += 1;

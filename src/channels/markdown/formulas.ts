@@ -1,7 +1,7 @@
 /**
  * LaTeX in a reply: `$…$`, `$$…$$`, `\(…\)`, `\[…\]`, `\begin{…}…\end{…}`, also unfinished at its end. Markdown would
- * read its characters as escapes, emphasis, lists and columns, so each formula is replaced before parsing and
- * restored unchanged afterwards. Code, addresses and amounts in dollars are no formulas. Pure; linear time.
+ * read its characters as markup, so each formula is replaced before parsing and restored afterwards. Code,
+ * addresses and amounts in dollars are no formulas. Linear time.
  */
 import type { StateCore, Token } from 'markdown-it';
 
@@ -99,9 +99,8 @@ interface Sign {
   lineStart: number;
   /** The next sign that may end the formula or code which this one begins. */
   closing: Sign | undefined;
-  /** The end of its paragraph. */
-  paragraph: number;
-  /** It is closed in its paragraph. */
+  paragraphEnd: number;
+  /** Closed in its paragraph. */
   isWithin: boolean;
 }
 
@@ -137,15 +136,15 @@ function signsIn(source: string): Sign[] {
   });
   const signs: Sign[] = [];
   const next = new Map<string, Sign>();
-  let paragraph = source.length;
+  let paragraphEnd = source.length;
   for (const { isFence, ...sign } of found.reverse()) {
-    if (isFence || sign.kind.startsWith('\n')) paragraph = sign.at;
+    if (isFence || sign.kind.startsWith('\n')) paragraphEnd = sign.at;
     if (isFence) next.clear();
     const closer = isFence ? undefined : closerOf(sign.kind);
     const closing = closer === undefined ? undefined : next.get(closer);
     const isBroken = sign.kind === '$' && (next.get('$$')?.at ?? source.length) < (closing?.at ?? 0);
-    const isWithin = closing !== undefined && closing.at < paragraph && !isBroken;
-    const whole = { ...sign, closing, paragraph, isWithin };
+    const isWithin = closing !== undefined && closing.at < paragraphEnd && !isBroken;
+    const whole = { ...sign, closing, paragraphEnd, isWithin };
     next.set(sign.kind, whole);
     if (closer !== undefined) signs.push(whole);
   }
@@ -153,12 +152,12 @@ function signsIn(source: string): Sign[] {
 }
 
 function endOfFormula(source: string, sign: Sign): number | null {
-  const { closing, isWithin, paragraph } = sign;
+  const { closing, isWithin, paragraphEnd } = sign;
   const mayBeWhole = closing !== undefined && closing.end - sign.at <= LONGEST;
   if (mayBeWhole && (isWithin || mayCross(source, sign, closing)) && isWhole(source, sign, closing)) {
     return closing.end;
   }
-  return !isWithin && paragraph - sign.at <= LONGEST && isHalf(source, sign) ? paragraph : null;
+  return !isWithin && paragraphEnd - sign.at <= LONGEST && isHalf(source, sign) ? paragraphEnd : null;
 }
 
 /** Only a formula that begins a line and cannot be anything else may contain blank lines. */
@@ -192,10 +191,10 @@ function isWhole(source: string, opening: Sign, closing: Sign): boolean {
 
 /** A formula without an end in its paragraph; an inline one must be on the last line. */
 function isHalf(source: string, opening: Sign): boolean {
-  const { kind, at, end, paragraph } = opening;
-  const content = source.slice(end, paragraph);
+  const { kind, at, end, paragraphEnd } = opening;
+  const content = source.slice(end, paragraphEnd);
   if (content.includes('](')) return false;
-  const isLast = source.slice(paragraph, paragraph + LONGEST).trim() === '';
+  const isLast = source.slice(paragraphEnd, paragraphEnd + LONGEST).trim() === '';
   if (content.trim() === '') return isLast && kind.startsWith('\\');
   if (isInline(opening)) {
     if (!isLast || content.includes('\n')) return false;

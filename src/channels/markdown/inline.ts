@@ -156,12 +156,11 @@ export function isWeb(url: string): boolean {
 }
 
 export function withMarkupEncoded(url: string): string {
-  return url.replace(MARKUP, (character) => encodeURIComponent(character).replace(/^[()*~]$/, asPercent));
+  return url.replace(MARKUP, (sign) => Array.from(Buffer.from(sign), asPercent).join(''));
 }
 
-/** Encodes even characters that `encodeURIComponent` leaves alone. */
-function asPercent(character: string): string {
-  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
+function asPercent(byte: number): string {
+  return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
 }
 
 export function shownAddress(url: string): string {

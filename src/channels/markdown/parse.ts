@@ -1,9 +1,7 @@
 /**
- * Markdown to plain text with marks: the neutral form that `cut.ts` splits for every platform and
- * `discord.ts` and `whatsapp.ts` write in their syntax (Telegram takes marks as they are). Pure. No visible
- * character is lost, whatever a model writes: HTML is shown as text but for a few elements, formulas as
- * written (`formulas.ts`), reference definitions stay text (`[Luna]: hello` is dialogue), and excessive
- * nesting is shown as its source.
+ * Markdown to plain text with marks, which `cut.ts` splits and each platform writes in its syntax. Pure. No visible
+ * character is lost: unknown HTML and reference definitions (`[Luna]: hello` is dialogue) are shown as text,
+ * excessive nesting as its source.
  */
 import { createRequire } from 'node:module';
 import type { default as MarkdownIt, StateInline, Token } from 'markdown-it';
@@ -51,13 +49,11 @@ const parser = once(() => {
 });
 
 /** The few HTML elements that models use where Markdown has no syntax; others are text. */
-const BREAK = /<br[ \t]{0,8}\/?>[ \t]*\n?[ \t]*/iy;
-const ELEMENT = /<(sub|sup|kbd)>([^<>\n]{1,200})<\/\1>/iy;
+const TAG = /<br[ \t]{0,8}\/?>[ \t]*\n?[ \t]*|<(sub|sup|kbd)>([^<>\n]{1,200})<\/\1>/iy;
 
 /** An inline rule: makes tokens of type `hardbreak`, `sub`, `sup` and `kbd`. */
 function readTag(state: StateInline, silent: boolean): boolean {
-  if (state.src[state.pos] !== '<') return false;
-  const found = matchAt(BREAK, state) ?? matchAt(ELEMENT, state);
+  const found = matchAt(TAG, state);
   if (found === null) return false;
   const [all, name, inner = ''] = found;
   if (!silent) {
@@ -79,16 +75,13 @@ function innerText({ md, env }: StateInline, inner: string): string {
   return tokens.map(({ content }) => content).join('');
 }
 
-const STARS = /\*{1,2}(?=\d)/y;
-
 /** `2*3*4`: CommonMark would read the stars as emphasis, and show another number. */
+const TIMES = /(?<=\d)\*{1,2}(?=\d)/y;
+
 function readTimes(state: StateInline, silent: boolean): boolean {
-  const { src, pos } = state;
-  if (src[pos] !== '*' || !/\d/.test(src[pos - 1] ?? '')) return false;
-  STARS.lastIndex = pos;
-  const stars = STARS.exec(src)?.[0];
-  if (stars === undefined) return false;
-  if (!silent) state.pending += stars;
-  state.pos += stars.length;
+  const found = matchAt(TIMES, state);
+  if (found === null) return false;
+  if (!silent) state.pending += found[0];
+  state.pos += found[0].length;
   return true;
 }
