@@ -1,6 +1,7 @@
 /** The index's database file. An unreadable or outdated one is rebuilt, because all of it is derived. Ids are grouped by scope. */
 import { rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
+import { keepHandle } from '../core/v8.js';
 
 export type IndexDatabase = ReturnType<typeof open>;
 
@@ -63,18 +64,41 @@ const TABLES = `
   CREATE TABLE chore (what TEXT PRIMARY KEY);
 `;
 
-/**
- * `removed` is called with the reason if a file was deleted. Throws if the folder is not writable. Objects added to `held` must
- * stay there for the life of the thread: Node 24 aborts when a statement is garbage-collected, even of a closed database.
- */
-export function openIndex(file: string, held: unknown[], removed: (reason: string) => void): IndexDatabase {
+export interface ChunkOrigin {
+  number: number;
+  scope: number;
+  name: string;
+  version: string;
+  addressed_after: number;
+  addressed_id: number;
+  overheard_after: number;
+  overheard_id: number;
+}
+
+export interface NewChunk {
+  /** With the scope: see `SCOPE_SPAN`. */
+  id: number;
+  origin: number;
+  /** null if unknown. */
+  at: number | null;
+  author: string;
+  /** In terms. */
+  length: number;
+  /** Bits `ASKS` and `PERSONAL`. */
+  traits: number;
+  /** For a message: after which message it was heard. */
+  heardAfter: number;
+}
+
+/** `removed` is called with the reason if a file was deleted. Throws if the folder is not writable. */
+export function openIndex(file: string, removed: (reason: string) => void): IndexDatabase {
   try {
-    return open(file, held);
+    return open(file);
   } catch (error) {
     if (!isUnusable(error)) throw error;
     removed(error instanceof Error ? error.message : String(error));
     removeIndex(file);
-    return open(file, held);
+    return open(file);
   }
 }
 
@@ -91,13 +115,12 @@ export function isUnusable(error: unknown): boolean {
 
 class OtherVersion extends Error {}
 
-function open(file: string, held: unknown[]) {
-  const raw = new Database(file, { timeout: 10_000 });
+function open(file: string) {
+  const raw = keepHandle(new Database(file, { timeout: 10_000 }));
   const statements = new Map<string, Database.Statement>();
-  held.push(raw, statements);
 
   function prepare(sql: string): Database.Statement {
-    const statement = statements.get(sql) ?? raw.prepare(sql);
+    const statement = statements.get(sql) ?? keepHandle(raw.prepare(sql));
     statements.set(sql, statement);
     return statement;
   }

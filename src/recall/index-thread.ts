@@ -4,81 +4,14 @@ import { Worker } from 'node:worker_threads';
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
-import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
-import type { Position } from '../core/position.js';
-import type { Recalled, RecallQuery, Scope } from '../core/recall.js';
+import type { SearchIndex } from './search-index.js';
 
-export interface IndexedView {
-  addressed: Position;
-  overheard: Position;
-}
-
-export interface MessagePage {
-  scope: Scope;
-  room: RoomId;
-  resetAt: number;
-  addressed: boolean;
-  /** Position of the index when the page was read; if it has moved on since, the page is not added. */
-  after: Position;
-  messages: { id: number; heardAfter: number; at: number; author: string; text: string }[];
-}
-
-interface FileText {
-  scope: Scope;
-  file: string;
-  stamp: string;
-  text: string;
-}
-
-/** A hit before the store has confirmed that it may be seen. */
-export type Ranked =
-  /** `before`: the preceding message in its room. */
-  | { kind: 'message'; messageId: number; before: number | null; relevance: number; rare: boolean }
-  | { kind: 'line'; recalled: Recalled };
-
-export interface WaitingChunk {
-  chunk: number;
-  scope: Scope;
-  /** The id of the message with this text; null if `text` has it. */
-  messageId: number | null;
-  text: string | null;
-  author: string;
-}
-
-export interface IndexPort {
-  /** How far each view is indexed; unknown or reset views start at the beginning. */
-  views(views: { room: RoomId; scope: Scope; resetAt: number }[]): IndexedView[];
-  /** Drops a view that the store no longer has. */
-  dropView(scope: Scope, room: RoomId): void;
-  /** Drops views and scopes that are not listed. */
-  keepOnly(views: { chatId: ChatId; personaId: PersonaId; room: RoomId }[], scopes: Scope[]): void;
-  newest(views: { room: RoomId; scope: Scope }[]): ({ messageId: number; at: number } | null)[];
-  /** Per page: false if it was not added, because the index has moved on since it was read. */
-  addMessages(pages: MessagePage[]): boolean[];
-  files(scope: Scope): { file: string; stamp: string }[];
-  dropFile(scope: Scope, file: string): void;
-  /** Resolves when the whole file is indexed; until then its old version is found. False: it was dropped. */
-  addFile(file: FileText): Promise<boolean>;
-  search(ask: {
-    scope: Scope;
-    query: RecallQuery;
-    most: number;
-    /** The query's vectors; the first model with nearly all of the scope's chunks is used. */
-    vectors: { model: string; value: Float32Array }[];
-  }): { ranked: Ranked[]; byVectors: boolean };
-  forget(chatId: ChatId): void;
-  withoutVector(model: string, most: number): WaitingChunk[];
-  /** null: the chunk will never have a vector. */
-  addVectors(model: string, vectors: { chunk: number; value: Float32Array | null }[]): void;
-  /** `former`: the model used until this one's vectors are complete. */
-  counts(model: string | null): { indexed: number; vectorsWaiting: number; former: string | null };
-  close(): void;
-}
+type Calls = Omit<SearchIndex, 'tidy' | 'scrub'>;
 
 export interface IndexCall {
   id: number;
-  name: keyof IndexPort;
+  name: keyof Calls;
   values: unknown[];
 }
 
@@ -92,19 +25,17 @@ export interface WorkerSettings {
   zone: string;
 }
 
-export type RemoteIndex = {
-  [Name in keyof IndexPort]: (
-    ...values: Parameters<IndexPort[Name]>
-  ) => Promise<Awaited<ReturnType<IndexPort[Name]>>>;
-} & {
+export interface RemoteIndex {
+  /** Calls a method of the thread's index. */
+  ask<Name extends keyof Calls>(
+    name: Name,
+    ...values: Parameters<Calls[Name]>
+  ): Promise<Awaited<ReturnType<Calls[Name]>>>;
+  close(): Promise<void>;
   /** If false, a call has to wait for the thread's start. */
   readonly thread: { isRunning: boolean };
-};
+}
 
-const NAMES = [
-  ...['views', 'dropView', 'keepOnly', 'newest', 'addMessages', 'files', 'dropFile', 'addFile'],
-  ...['search', 'forget', 'withoutVector', 'addVectors', 'counts', 'close'],
-] as (keyof IndexPort)[];
 /** Minimum time between starts, for a thread that crashes immediately. */
 const RESTART_AFTER_MS = 5_000;
 
@@ -196,19 +127,12 @@ export function createIndexThread(
     await exited;
   }
 
-  function call(running: Worker, name: keyof IndexPort, values: unknown[]): Promise<unknown> {
+  function call(running: Worker, name: keyof Calls, values: unknown[]): Promise<unknown> {
     const id = ++lastId;
     stopIdling();
     running.ref();
     running.postMessage({ id, name, values } satisfies IndexCall);
     return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
-  }
-
-  async function ask(name: keyof IndexPort, values: unknown[]): Promise<unknown> {
-    if (ending !== null && !closed) await ending;
-    if (closed) throw new Fault('internal', 'recall: the index was closed');
-    worker ??= start();
-    return call(worker, name, values);
   }
 
   async function close(): Promise<void> {
@@ -218,6 +142,12 @@ export function createIndexThread(
     await ending;
   }
 
-  const calls = NAMES.map((name) => [name, (...values: unknown[]) => ask(name, values)]);
-  return { ...Object.fromEntries(calls), close, thread };
+  async function ask(name: keyof Calls, ...values: unknown[]): Promise<unknown> {
+    if (ending !== null && !closed) await ending;
+    if (closed) throw new Fault('internal', 'recall: the index was closed');
+    worker ??= start();
+    return call(worker, name, values);
+  }
+
+  return { thread, close, ask: ask as RemoteIndex['ask'] };
 }

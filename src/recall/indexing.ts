@@ -10,7 +10,9 @@ import type { Log } from '../core/log.js';
 import type { Embedder, HeardView, RecallFeed, RecallFile, RecallFiles, Scope } from '../core/recall.js';
 import { backoff } from '../core/retry.js';
 import { type HeardMessage, wordsBy } from '../core/transcript.js';
-import type { IndexedView, RemoteIndex, WaitingChunk } from './index-thread.js';
+import type { IndexedView } from './chunks.js';
+import type { RemoteIndex } from './index-thread.js';
+import type { WaitingChunk } from './vectors.js';
 
 /** Batch size for the store and the index, small enough to block neither thread. */
 const PAGE = 200;
@@ -28,6 +30,7 @@ export class Indexer {
   private readonly changed = new Map<string, { scope: Scope; file: RecallFile }>();
   private comparing = false;
   private busy = false;
+  /** Refreshes in progress, which further searches join. */
   private readonly refreshing = new Map<string, Promise<boolean>>();
 
   constructor(
@@ -38,38 +41,21 @@ export class Indexer {
 
   private async compareAll(signal: AbortSignal): Promise<void> {
     const views: HeardView[] = [];
-    for (let after: HeardView | null = null; !signal.aborted; ) {
-      const page: HeardView[] = await this.feed.heardViews(after, PAGE);
-      after = page.at(-1) ?? null;
-      if (after === null) break;
-      await this.dropLost(page);
+    for (let page: HeardView[] = []; !signal.aborted; ) {
+      page = await this.feed.heardViews(page.at(-1) ?? null, PAGE);
+      if (page.length === 0) break;
       await this.indexViews(page, signal);
       views.push(...page);
       await setImmediate();
     }
     const scopes = await this.files.scopes();
     if (signal.aborted) return;
-    await this.index.keepOnly(
-      views.map((view) => ({ ...scopeOf(view), room: view.room })),
-      scopes,
-    );
+    const known = views.map((view) => ({ ...scopeOf(view), room: view.room }));
+    await this.index.ask('keepOnly', known, scopes);
     for (const scope of scopes) {
       if (signal.aborted) return;
       for (const file of await this.changedFiles(scope))
         this.changed.set(keyOf(scope, file.file), { scope, file });
-    }
-  }
-
-  /** A new store restarts its message ids, which makes the indexed ones void. */
-  private async dropLost(views: HeardView[]): Promise<void> {
-    const known = views.map((view) => ({ room: view.room, scope: scopeOf(view) }));
-    for (const [n, newest] of (await this.index.newest(known)).entries()) {
-      const view = known[n];
-      if (newest === null || view === undefined) continue;
-      const [message] = await this.feed.visible(view.scope, [newest.messageId]);
-      if (message === undefined || message.room !== view.room || message.sentAt !== newest.at) {
-        await this.index.dropView(view.scope, view.room);
-      }
     }
   }
 
@@ -89,14 +75,24 @@ export class Indexer {
   }
 
   private async indexViews(views: HeardView[], signal: AbortSignal, again = true): Promise<void> {
-    const known = await this.index.views(views.map((view) => ({ ...view, scope: scopeOf(view) })));
+    const asked = views.map((view) => ({ ...view, scope: scopeOf(view) }));
+    const known = await this.index.ask('views', asked);
     for (const [n, view] of views.entries()) {
       const position = known[n];
       if (position === undefined || signal.aborted) return;
-      if (await this.indexView(view, position, signal)) continue;
+      const lost = this.comparing && (await this.isLost(view, position));
+      if (lost) await this.index.ask('dropView', scopeOf(view), view.room);
+      else if (await this.indexView(view, position, signal)) continue;
       // The view was reset, or another process was faster. After a second failure, the next message triggers it again.
       if (again) await this.indexViews([view], signal, false);
     }
+  }
+
+  /** A new store restarts its message ids, which makes the indexed ones void. */
+  private async isLost(view: HeardView, { newest }: IndexedView): Promise<boolean> {
+    if (newest === null) return false;
+    const [message] = await this.feed.visible(scopeOf(view), [newest.messageId]);
+    return message?.room !== view.room || message.sentAt !== newest.at;
   }
 
   /** False: the index has moved on meanwhile. */
@@ -109,11 +105,8 @@ export class Indexer {
         const heard = await this.feed.heardSince({ room, personaId, addressed, after, most: PAGE });
         const last = heard.at(-1);
         if (last === undefined) break;
-        const messages = heard.map(indexed);
-        const [taken] = await this.index.addMessages([
-          { scope: scopeOf(view), room, resetAt, addressed, after, messages },
-        ]);
-        if (taken !== true) return false;
+        const page = { scope: scopeOf(view), room, resetAt, addressed, after, messages: heard.map(indexed) };
+        if (!(await this.index.ask('addMessages', page))) return false;
         if (heard.length < PAGE) break;
         after = last.position;
       }
@@ -124,45 +117,37 @@ export class Indexer {
   /** Also drops files that no longer exist. */
   private async changedFiles(scope: Scope): Promise<RecallFile[]> {
     const there = await this.files.list(scope);
-    const known = new Map((await this.index.files(scope)).map(({ file, stamp }) => [file, stamp]));
+    const known = new Map((await this.index.ask('files', scope)).map(({ file, stamp }) => [file, stamp]));
     const names = new Set(there.map(({ file }) => file));
-    for (const file of known.keys()) if (!names.has(file)) await this.index.dropFile(scope, file);
+    for (const file of known.keys()) if (!names.has(file)) await this.index.ask('dropFile', scope, file);
     return there.filter(({ file, stamp }) => known.get(file) !== stamp);
   }
 
   private async indexFile(scope: Scope, { file, stamp }: RecallFile): Promise<void> {
     this.changed.delete(keyOf(scope, file));
     const text = await this.files.read(scope, file);
-    if (text !== null) await this.index.addFile({ scope, file, stamp, text });
-  }
-
-  private async refreshNow(scope: Scope): Promise<boolean> {
-    // Files named by date: newest first.
-    const found = (await this.changedFiles(scope)).sort(
-      (a, b) => order(b) - order(a) || (a.file < b.file ? 1 : -1),
-    );
-    let bytes = 0;
-    for (const [n, file] of found.entries()) {
-      bytes += file.bytes;
-      const isSmall = file.bytes <= SMALL_BYTES && bytes <= AT_ONCE_BYTES && n < AT_ONCE_FILES;
-      if (isSmall) await this.indexFile(scope, file);
-      else this.changed.set(keyOf(scope, file.file), { scope, file });
-    }
-    return found.length > 0;
+    if (text !== null) await this.index.ask('addFile', scope, file, stamp, text);
   }
 
   again(): void {
     this.allWaits = true;
   }
 
+  private joined(key: string, refresh: () => Promise<boolean>): Promise<boolean> {
+    const running = this.refreshing.get(key) ?? refresh().finally(() => this.refreshing.delete(key));
+    this.refreshing.set(key, running);
+    return running;
+  }
+
   /** Before a search: indexes pending messages of its chat. */
   async refreshMessages({ chatId }: Scope, signal: AbortSignal): Promise<void> {
     if (this.allWaits || this.comparing) {
-      await this.indexRoom(chatId, signal);
-      await this.indexViews(
-        await this.viewsFrom(`${chatId}/`, (room) => room.startsWith(`${chatId}/`)),
-        signal,
-      );
+      await this.joined(chatId, async () => {
+        await this.indexRoom(chatId, signal);
+        const threads = `${chatId}/`;
+        await this.indexViews(await this.viewsFrom(threads, (room) => room.startsWith(threads)), signal);
+        return true;
+      });
       return;
     }
     for (const room of [...this.rooms].filter((each) => roomParts(each).chatId === chatId)) {
@@ -176,11 +161,20 @@ export class Indexer {
 
   /** Before a search: indexes small changed files and queues the rest. True if anything had changed. */
   refreshFiles(scope: Scope): Promise<boolean> {
-    const key = keyOf(scope);
-    const running =
-      this.refreshing.get(key) ?? this.refreshNow(scope).finally(() => this.refreshing.delete(key));
-    this.refreshing.set(key, running);
-    return running;
+    return this.joined(keyOf(scope), async () => {
+      // Files named by date: newest first.
+      const found = (await this.changedFiles(scope)).sort(
+        (a, b) => order(b) - order(a) || (a.file < b.file ? 1 : -1),
+      );
+      let bytes = 0;
+      for (const [n, file] of found.entries()) {
+        bytes += file.bytes;
+        const isSmall = file.bytes <= SMALL_BYTES && bytes <= AT_ONCE_BYTES && n < AT_ONCE_FILES;
+        if (isSmall) await this.indexFile(scope, file);
+        else this.changed.set(keyOf(scope, file.file), { scope, file });
+      }
+      return found.length > 0;
+    });
   }
 
   /** Size of the pending work, as far as known. */
@@ -190,7 +184,7 @@ export class Indexer {
 
   /** Does all pending work. Rejects with errors of the store and the index. */
   async catchUp(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && (this.allWaits || this.rooms.size > 0 || this.changed.size > 0)) {
+    while (!signal.aborted && this.waiting() > 0) {
       const all = this.allWaits;
       const [room] = this.rooms;
       this.busy = true;
@@ -282,21 +276,26 @@ export async function addMissingVectors(
 ): Promise<void> {
   const { model } = embedder;
   while (!signal.aborted) {
-    const chunks = await index.withoutVector(model, BATCH);
+    const chunks = await index.ask('withoutVector', model, BATCH);
     if (chunks.length === 0) return;
     const texts = await textsOf(chunks, feed);
-    const asked = texts.filter((text) => text !== null);
-    const made = asked.length === 0 ? [] : await embedder.embed(asked, { purpose: 'document', signal });
-    let next = 0;
-    const vectors = chunks.map(({ chunk }, n) => {
-      const value = texts[n] === null ? null : (made[next++] ?? null);
-      return { chunk, value: value !== null && isUsable(value) ? value : null };
-    });
-    const without = vectors.filter(({ value }) => value === null).length - (chunks.length - asked.length);
-    if (without > 0) {
-      log.warn({ model, chunks: without }, 'the embedding server gave no usable vector for some texts');
+    const asked = chunks.filter((_, n) => texts[n] !== null);
+    const vectors = await embedder.embed(
+      texts.filter((text) => text !== null),
+      { purpose: 'document', signal },
+    );
+    const usable = new Map(
+      asked.flatMap(({ chunk }, n) => {
+        const vector = vectors[n];
+        return vector && isUsable(vector) ? [[chunk, vector] as const] : [];
+      }),
+    );
+    if (usable.size < asked.length) {
+      const fields = { model, chunks: asked.length - usable.size };
+      log.warn(fields, 'the embedding server gave no usable vector for some texts');
     }
-    await index.addVectors(model, vectors);
+    const made = chunks.map(({ chunk }) => ({ chunk, value: usable.get(chunk) ?? null }));
+    await index.ask('addVectors', model, made);
   }
 }
 

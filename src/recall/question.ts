@@ -1,5 +1,4 @@
 /** The words, names and dates of a question to search for. Pure. */
-
 import type { Zone } from '../core/dates.js';
 import { localMidnight } from '../core/moments.js';
 import type { RecallQuery } from '../core/recall.js';
@@ -19,7 +18,6 @@ const MEMBER = 0.5;
 
 export function questionWords(
   tables: ScopeTables,
-  scope: number,
   table: ScopeTable,
   query: RecallQuery,
   zone: Zone,
@@ -32,8 +30,8 @@ export function questionWords(
   const called = new Set(capitalised(query.text).flatMap(indexTerms));
   const found = (others.length > 0 ? others : all).map((term) => {
     const weight = subject.size === 0 || subject.has(term.text) ? 1 : FRAME;
-    const said = tables.occurrences(scope, table, term);
-    const positions = said?.length === 0 ? tables.alike(scope, table, term) : said;
+    const said = tables.occurrences(table, term);
+    const positions = said?.length === 0 ? tables.alike(table, term) : said;
     const kind = called.has(term.text) ? ('name' as const) : ('word' as const);
     return {
       positions,
@@ -44,14 +42,14 @@ export function questionWords(
   const known = new Set(all.map(({ text }) => text));
   const around = subjectTerms(query.around ?? '', MOST_TERMS)
     .filter(({ text }) => !known.has(text) && !table.authorsByTerm.has(text))
-    .map((term) => ({ positions: tables.occurrences(scope, table, term), weight: AROUND, said: null }));
+    .map((term) => ({ positions: tables.occurrences(table, term), weight: AROUND, said: null }));
   const members = others
     .filter(({ text }) => subject.has(text))
     .map(({ text }) => {
       const unsaid = membersOf(text).filter((member) => !known.has(member));
-      return { positions: tables.anyOf(scope, table, unsaid), weight: MEMBER, said: null };
+      return { positions: tables.anyOf(table, unsaid), weight: MEMBER, said: null };
     });
-  const own = ownTerms(query.text).map((text) => tables.occurrences(scope, table, { text, begins: false }));
+  const own = ownTerms(query.text).map((text) => tables.occurrences(table, { text, begins: false }));
   const asked = new Set(names.flatMap(({ text }) => table.authorsByTerm.get(text) ?? []));
   return {
     terms: [...found, ...around, ...members].flatMap(({ positions, ...term }) =>

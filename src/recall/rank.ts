@@ -19,8 +19,8 @@ export function rank(table: ScopeTable, question: SearchQuestion): Scored[] {
   const found: Scored[] = [];
   for (const index of reached(table, own, best)) {
     if (!question.wanted(index)) continue;
-    const session = (sessions[table.sessions[index] ?? 0] ?? 0) / (bestSession || 1);
-    const leaning = Math.min(1, WEIGHTS.leaning / (table.lengths[index] || 1));
+    const session = (sessions[table.columns.sessions[index] ?? 0] ?? 0) / (bestSession || 1);
+    const leaning = Math.min(1, WEIGHTS.leaning / (table.columns.lengths[index] || 1));
     let score =
       (own[index] ?? 0) +
       WEIGHTS.before * beside(table, own, index, -1) +
@@ -38,12 +38,12 @@ export function rank(table: ScopeTable, question: SearchQuestion): Scored[] {
 /** The neighbours' scores on one side, falling with the words in between: short messages depend on context, long ones do not. */
 function beside(table: ScopeTable, own: Float32Array, index: number, direction: 1 | -1): number {
   let sum = 0;
-  let words = (table.lengths[index] ?? 0) / 2;
+  let words = (table.columns.lengths[index] ?? 0) / 2;
   let other = index;
   for (let step = 0; step < NEIGHBOURS; step++) {
     other = table.beside(other, direction);
     if (other < 0) break;
-    const length = table.lengths[other] ?? 0;
+    const length = table.columns.lengths[other] ?? 0;
     const answers = table.asks(direction < 0 ? other : index) ? 1 : WEIGHTS.unasked;
     sum += answers * Math.exp(-(words + length / 2) / WEIGHTS.apart) * (own[other] ?? 0);
     words += length;
@@ -81,7 +81,7 @@ function wordScores(table: ScopeTable, { terms, own, dates }: SearchQuestion): F
   const scores = new Float32Array(table.size);
   const average = table.terms / table.size || 1;
   const norm = (index: number) =>
-    WEIGHTS.k1 * (1 - WEIGHTS.b + (WEIGHTS.b * (table.lengths[index] ?? 0)) / average);
+    WEIGHTS.k1 * (1 - WEIGHTS.b + (WEIGHTS.b * (table.columns.lengths[index] ?? 0)) / average);
   for (const positions of own) {
     const weight = WEIGHTS.own * rarity(table.size, distinct(positions));
     eachPosition(positions, (index) => {
@@ -110,7 +110,7 @@ function sessionScores(table: ScopeTable, terms: WeightedTerm[]): Float32Array {
   for (const { positions, weight: share } of terms) {
     const times = new Map<number, number>();
     for (const index of positions) {
-      const session = table.sessions[index] ?? 0;
+      const session = table.columns.sessions[index] ?? 0;
       times.set(session, (times.get(session) ?? 0) + 1);
     }
     const weight = share * rarity(count, times.size);
@@ -271,7 +271,7 @@ function inTalk(table: ScopeTable, standard: Float32Array): Float32Array | null 
   const above = standard.map((value) => Math.max(value, 0));
   const sittings = new Float32Array(table.sessionLengths.length).fill(Number.NaN);
   for (let index = 0; index < table.size; index++) {
-    const sitting = table.sessions[index] ?? 0;
+    const sitting = table.columns.sessions[index] ?? 0;
     const value = above[index] ?? 0;
     if (!((sittings[sitting] ?? 0) >= value)) sittings[sitting] = value;
   }
@@ -283,7 +283,7 @@ function inTalk(table: ScopeTable, standard: Float32Array): Float32Array | null 
       at(index) +
       WEIGHTS.meaningBefore * at(table.beside(index, -1)) +
       WEIGHTS.meaningAfter * at(table.beside(index, 1)) +
-      WEIGHTS.meaningSession * (bySitting?.[table.sessions[index] ?? 0] ?? 0);
+      WEIGHTS.meaningSession * (bySitting?.[table.columns.sessions[index] ?? 0] ?? 0);
   }
   return standardised(gains)?.map((value) => Math.max(0, (value + 1) / 2)) ?? null;
 }
@@ -376,8 +376,8 @@ const BINS = 1_024;
 
 /** Adjusts for length, author and first person. */
 function factor(table: ScopeTable, { asked }: SearchQuestion, index: number): number {
-  let product = Math.min(1, WEIGHTS.short + WEIGHTS.shortStep * (table.lengths[index] ?? 0));
-  if (asked.has(table.authors[index] ?? -1)) product *= WEIGHTS.speaker;
+  let product = Math.min(1, WEIGHTS.short + WEIGHTS.shortStep * (table.columns.lengths[index] ?? 0));
+  if (asked.has(table.columns.authors[index] ?? -1)) product *= WEIGHTS.speaker;
   if (!table.isPersonal(index)) product *= WEIGHTS.impersonal;
   return product;
 }

@@ -2,13 +2,13 @@
 import { setImmediate as giveWay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { IndexAnswer, IndexCall, WorkerSettings } from './index-thread.js';
-import { createSearchIndex } from './search-index.js';
+import { SearchIndex } from './search-index.js';
 
 const port = parentPort;
 if (port === null) throw new Error('this is no program: the gateway starts it as a thread');
 const { file, zone } = workerData as WorkerSettings;
 const say = (answer: IndexAnswer) => port.postMessage(answer);
-const index = createSearchIndex(
+const index = new SearchIndex(
   file,
   zone,
   (reason) => say({ kind: 'anew', reason }),

@@ -2,7 +2,7 @@
 import { OVER } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Embedder, Recall, Scope } from '../core/recall.js';
-import { createIndexThread, type RemoteIndex } from './index-thread.js';
+import { createIndexThread } from './index-thread.js';
 import { addMissingVectors, createBackground, Indexer } from './indexing.js';
 import { createSearch, type RecallOptions } from './search.js';
 
@@ -24,7 +24,7 @@ export function createRecall(options: RecallOptions): Recall {
   const idleMs = options.threadIdleMs ?? THREAD_IDLE_MS;
   const index = createIndexThread(entry, options.file, options.zone, idleMs, clock, log, indexAgain);
   const indexer = new Indexer(feed, options.files, index);
-  let counts: Awaited<ReturnType<RemoteIndex['counts']>> = { indexed: 0, vectorsWaiting: 0, former: null };
+  let counts = { indexed: 0, vectorsWaiting: 0, former: null as string | null };
   let heard = 0;
   let stopWaiting: (() => void) | null = null;
   const restMs = (tookMs: number) => Math.min(Math.max(gatherMs, tookMs * REST_PER_WORK), LONGEST_REST_MS);
@@ -33,7 +33,7 @@ export function createRecall(options: RecallOptions): Recall {
     stopWaiting = null;
     heard = 0;
     await indexer.catchUp(signal);
-    counts = await index.counts(embedder?.model ?? null);
+    counts = await index.ask('counts', embedder?.model ?? null);
     vectors?.wake();
   });
   const vectors =
@@ -45,7 +45,7 @@ export function createRecall(options: RecallOptions): Recall {
       () => 0,
       async (signal) => {
         await addMissingVectors(embedder, feed, index, log, signal);
-        counts = await index.counts(embedder.model);
+        counts = await index.ask('counts', embedder.model);
       },
     );
 
@@ -82,7 +82,7 @@ export function createRecall(options: RecallOptions): Recall {
     },
 
     async forget(chatId) {
-      await index.forget(chatId);
+      await index.ask('forget', chatId);
       indexAgain();
     },
 

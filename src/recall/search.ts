@@ -18,8 +18,9 @@ import {
   type Scope,
 } from '../core/recall.js';
 import { type HeardMessage, wordsBy } from '../core/transcript.js';
-import type { Ranked, RemoteIndex } from './index-thread.js';
+import type { RemoteIndex } from './index-thread.js';
 import { questionVectors } from './indexing.js';
+import type { Ranked } from './search-index.js';
 import { indexTerms, subjectTerms } from './terms.js';
 
 /** A slower search returns nothing. */
@@ -69,7 +70,7 @@ export function createSearch(
       Promise.race([refreshed(scope), clock.sleep(refreshMs, signal)]),
     ]);
     if (signal.aborted) return nothing;
-    const { ranked, byVectors } = await index.search({ scope, query, most: limit * 3 + SPARE, vectors });
+    const { ranked, byVectors } = await index.ask('search', scope, query, limit * 3 + SPARE, vectors);
     const visible = await shown(feed, zone, scope, query, ranked, limit);
     const hits = await withQuestions(feed, scope, query, ranked, visible);
     const excerptOf = excerptsFor(query.text);

@@ -3,8 +3,8 @@
  * largest number, which keeps its direction. Vectors of different models are never compared.
  */
 import { LRUCache } from 'lru-cache';
+import type { Scope } from '../core/recall.js';
 import { type IndexDatabase, SCOPE_SPAN, WHOLE } from './index-database.js';
-import type { WaitingChunk } from './index-thread.js';
 import { type Agreement, type Meaning, trustAfter } from './rank.js';
 import type { ScopeTable } from './scope-table.js';
 
@@ -24,11 +24,10 @@ interface Matrix {
 }
 
 function emptyMatrix(): Matrix {
-  const nothing = new ArrayBuffer(0);
   return {
-    chunks: new Float64Array(nothing),
-    codes: new Int8Array(nothing),
-    norms: new Float32Array(nothing),
+    chunks: new Float64Array(),
+    codes: new Int8Array(),
+    norms: new Float32Array(),
     count: 0,
     width: 0,
     readTo: -1,
@@ -95,14 +94,21 @@ const CLEARED_AT_ONCE = 500;
 /** Time limit for reading and comparing; then the search goes by words, and the next one continues with what was read. */
 const LONGEST_MS = 600;
 const READ_AT_ONCE = 1_000;
-/** Agreement is stored after this many questions, and when the index is closed. */
-const NOTED_EVERY = 16;
+
+export interface WaitingChunk {
+  chunk: number;
+  scope: Scope;
+  /** The id of the message with this text; null if `text` has it. */
+  messageId: number | null;
+  text: string | null;
+  author: string;
+}
 
 export class Vectors {
   private readonly matrices = new LRUCache<string, Matrix>({ maxSize: CACHE_BYTES });
   private readonly numbers = new Map<string, number>();
-  /** By scope and model. */
-  private readonly agreements = new Map<string, Agreement & { noted: number }>();
+  /** By scope and model. Stored when the index is closed. */
+  private readonly agreements = new Map<string, Agreement>();
 
   /** `now`: in ms, for the time limit. */
   constructor(
@@ -124,10 +130,6 @@ export class Vectors {
     }
     this.numbers.set(model, number);
     return number;
-  }
-
-  private knownNumber(model: string): number | null {
-    return this.db.row<{ number: number }>('SELECT number FROM model WHERE name = ?', model)?.number ?? null;
   }
 
   /** As far as it could be read in time. */
@@ -161,13 +163,12 @@ export class Vectors {
 
   /** Cosine similarity of each chunk in the table; null if too few have a vector or time is up. */
   private similar(
-    scope: number,
     table: ScopeTable,
     model: number,
     vector: Float32Array,
     isLate: () => boolean,
   ): Float32Array | null {
-    const matrix = this.matrixOf(scope, model, table.size, isLate);
+    const matrix = this.matrixOf(table.scope, model, table.size, isLate);
     if (Number.isFinite(matrix.readTo)) return null;
     const values = new Float32Array(table.size).fill(Number.NaN);
     let known = 0;
@@ -180,32 +181,16 @@ export class Vectors {
     return inTime && known > 0 && known >= table.size * WHOLE_SHARE ? values : null;
   }
 
-  private agreementOf(key: string): Agreement & { noted: number } {
-    const [scope, model] = key.split(' ').map(Number);
-    const sql = 'SELECT questions, sum FROM agreement WHERE scope = ? AND model = ?';
-    const known = this.agreements.get(key) ??
-      this.db.row<Agreement>(sql, scope, model) ?? { questions: 0, sum: 0 };
-    return { noted: known.questions, ...known };
-  }
-
-  private note(key: string, { questions, sum }: Agreement): void {
-    const [scope, model] = key.split(' ').map(Number);
-    this.db.write(() => {
-      const sql = 'INSERT OR REPLACE INTO agreement (scope, model, questions, sum) VALUES (?, ?, ?, ?)';
-      this.db.change(sql, scope, model, questions, sum);
-      this.db.change('DELETE FROM agreement WHERE scope NOT IN (SELECT number FROM scope)');
-    });
-    this.agreements.set(key, { questions, sum, noted: questions });
-  }
-
   /** Learns from each question how far model and words agree. */
-  private trust(key: string): Meaning['trust'] {
+  private trust(scope: number, model: number): Meaning['trust'] {
+    const key = `${scope} ${model}`;
+    const sql = 'SELECT questions, sum FROM agreement WHERE scope = ? AND model = ?';
     return (agreement) => {
-      const before = this.agreementOf(key);
-      if (agreement === null) return trustAfter(before);
-      const after = { ...before, questions: before.questions + 1, sum: before.sum + agreement };
+      const before = this.agreements.get(key) ?? this.db.row<Agreement>(sql, scope, model);
+      const { questions, sum } = before ?? { questions: 0, sum: 0 };
+      if (agreement === null) return trustAfter({ questions, sum });
+      const after = { questions: questions + 1, sum: sum + agreement };
       this.agreements.set(key, after);
-      if (after.questions - after.noted >= NOTED_EVERY) this.note(key, after);
       return trustAfter(after);
     };
   }
@@ -261,17 +246,13 @@ export class Vectors {
   }
 
   /** Uses the first of the question's vectors whose model has nearly all chunks. */
-  meaning(
-    scope: number,
-    table: ScopeTable,
-    vectors: { model: string; value: Float32Array }[],
-  ): Meaning | null {
+  meaning(table: ScopeTable, vectors: { model: string; value: Float32Array }[]): Meaning | null {
     const from = this.now();
     const isLate = () => this.now() - from > LONGEST_MS;
     for (const { model, value } of vectors) {
-      const number = this.knownNumber(model);
-      const values = number === null ? null : this.similar(scope, table, number, value, isLate);
-      if (values !== null) return { similar: values, trust: this.trust(`${scope} ${number}`) };
+      const found = this.db.row<{ number: number }>('SELECT number FROM model WHERE name = ?', model);
+      const similar = found && this.similar(table, found.number, value, isLate);
+      if (similar) return { similar, trust: this.trust(table.scope, found.number) };
     }
     return null;
   }
@@ -285,8 +266,13 @@ export class Vectors {
   }
 
   noteTrust(): void {
-    for (const [key, agreement] of this.agreements) {
-      if (agreement.questions > agreement.noted) this.note(key, agreement);
-    }
+    if (this.agreements.size === 0) return;
+    this.db.write(() => {
+      for (const [key, { questions, sum }] of this.agreements) {
+        const sql = 'INSERT OR REPLACE INTO agreement (scope, model, questions, sum) VALUES (?, ?, ?, ?)';
+        this.db.change(sql, ...key.split(' ').map(Number), questions, sum);
+      }
+      this.db.change('DELETE FROM agreement WHERE scope NOT IN (SELECT number FROM scope)');
+    });
   }
 }

@@ -1,14 +1,14 @@
 /** A search by meaning that takes too long is answered by words. */
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createSearchIndex } from '../../src/recall/search-index.js';
+import { SearchIndex } from '../../src/recall/search-index.js';
 import { NOW, newFolder, ROOM, SCOPE } from './support.js';
 
 it('goes by words when comparing takes too long, and by both when there is time again', async () => {
   const file = join(await newFolder(), 'recall.db');
   let now = 0;
   let perLook = 0;
-  const index = createSearchIndex(
+  const index = new SearchIndex(
     file,
     'UTC',
     () => {},
@@ -26,19 +26,14 @@ it('goes by words when comparing takes too long, and by both when there is time 
     addressed: true,
     after: view?.addressed ?? { heardAfter: 0, messageId: 0 },
   };
-  index.addMessages([{ ...page, messages }]);
+  index.addMessages({ ...page, messages });
   const value = (n: number) => Float32Array.from({ length: 8 }, (_, k) => Math.sin(n * 8 + k));
   index.addVectors(
     'model',
     index.withoutVector('model', 10_000).map(({ chunk }, n) => ({ chunk, value: value(n) })),
   );
   const search = () =>
-    index.search({
-      scope: SCOPE,
-      query: { text: 'kitten', limit: 3, now: NOW },
-      most: 3,
-      vectors: [{ model: 'model', value: value(7) }],
-    });
+    index.search(SCOPE, { text: 'kitten', limit: 3, now: NOW }, 3, [{ model: 'model', value: value(7) }]);
   perLook = 200;
   const late = search();
   expect([late.byVectors, late.ranked[0]]).toMatchObject([false, { kind: 'message', messageId: 8 }]);
