@@ -51,6 +51,7 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
     dailyLimits: createDailyLimits(given),
     lastRequests: new LastRequests(),
     suspects: createMutex(),
+    startedAt: clock.now(),
   };
   const windows = new WindowQueue(base);
   const services: RoomServices = { ...base, windows };

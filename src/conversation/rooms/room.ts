@@ -23,19 +23,28 @@ const FAULTS_BEFORE_PARKING = 3;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
 
+/**
+ * By crashes: how long a process must have lived before it resumes such a turn. Something outside that ends processes
+ * soon after their start then ends good turns rarely.
+ */
+const SUSPECTS_REST_MS: Record<number, number> = { [SUSPECT]: 2_000, [SUSPECT + 1]: 8_000 };
+
 const DONE: RunEnd = { kind: 'done' };
 /** The room may hold more work: run it again at once. */
 const AGAIN: RunEnd = { kind: 'again', afterMs: 0 };
 
 export async function runRoom(services: RoomServices, run: RoomRun): Promise<RunEnd> {
-  const { store, owner, clock } = services;
+  const { store, owner, clock, startedAt } = services;
   const seen = await store.readRoom(run.room, owner, clock.now());
-  if (seen?.unfinished && seen.unfinished.crashes >= SUSPECT)
-    return services.suspects(async () => {
-      const again = await store.readRoom(run.room, owner, clock.now());
-      return again ? runSeen(services, run, again) : DONE;
-    });
-  return seen ? runSeen(services, run, seen) : DONE;
+  if (!seen) return DONE;
+  const crashes = seen.unfinished?.crashes ?? 0;
+  if (crashes < SUSPECT) return runSeen(services, run, seen);
+  const restMs = startedAt + (SUSPECTS_REST_MS[crashes] ?? 0) - clock.now();
+  if (restMs > 0) return { kind: 'again', afterMs: restMs };
+  return services.suspects(async () => {
+    const again = await store.readRoom(run.room, owner, clock.now());
+    return again ? runSeen(services, run, again) : DONE;
+  });
 }
 
 async function runSeen(services: RoomServices, run: RoomRun, seen: RoomState): Promise<RunEnd> {

@@ -14,6 +14,8 @@ export interface RoomServices extends Services {
   lastRequests: LastRequests;
   /** Turns that may have ended the process run one after the other. */
   suspects: Mutex;
+  /** Of this process, epoch ms. */
+  startedAt: number;
 }
 
 /** A turn that was begun or resumed. */

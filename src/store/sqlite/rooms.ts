@@ -6,7 +6,6 @@
 import { Fault } from '../../core/errors.js';
 import { channelOf, type PersonaId, type RoomId } from '../../core/ids.js';
 import type { PendingCommand } from '../../core/receipt.js';
-import { SUSPECT } from '../../core/retry.js';
 import type { Alarm, Claimed, HeardNow, Lease, Pending, RoomState, RoomStore } from '../../core/store.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
@@ -253,14 +252,13 @@ const ALARMS = `
   where waits_for is not null and state = 'suspended' and waits_until is not null`;
 
 const LEFT_ROOMS = `
-  select room.id, lease_owner as owner, turn.id as turnId, turn.crashes
+  select room.id, lease_owner as owner, turn.id as turnId
   from room left join turn on turn.room_id = room.id and turn.state = 'running'
   where lease_owner is not null and ${IS_LEFT}`;
 interface LeftRoom {
   id: RoomId;
   owner: string;
   turnId: string | null;
-  crashes: number | null;
 }
 const DOUBT_SHOWN = `
   update shown set crashes = crashes + 1
@@ -292,18 +290,12 @@ const MOST_FORGIVEN = 10;
 const ANSWERED_SINCE = 'select 1 from room where last_reply_at >= ? limit 1';
 const FORGIVE = `update turn set forgiven = forgiven + 1 where id = ? and forgiven < ${MOST_FORGIVEN}`;
 const COUNT_CRASH = 'update turn set crashes = crashes + 1 where id = ?';
-/** Suspects that only waited for their turn while others ran did not end the process. */
-const CLEAR = `
-  update turn set crashes = ${SUSPECT}, forgiven = 0
-  where state = 'running' and crashes > ${SUSPECT} and room_id in (select id from room where lease_owner is null)`;
 const startKey = (owner: string) => `recovered.${owner}`;
 
 function recover(db: Database, channels: string[], ask: { owner: string; now: number }): Pending {
   const { owner, now } = ask;
   enterLeftSends(db);
   const left = db.all<LeftRoom>(LEFT_ROOMS, ask);
-  // Before any room is freed: of those that were held, none only waited.
-  if (left.some(({ crashes }) => (crashes ?? SUSPECT) < SUSPECT)) db.run(CLEAR);
   for (const dead of new Set([owner, ...left.map((room) => room.owner)])) {
     const startedAt = Number(findSetting(db, startKey(dead)) ?? now);
     const worked = db.get(ANSWERED_SINCE, startedAt) !== undefined;
