@@ -4,19 +4,26 @@ import { callsUnechoed, echoedNames, echoFor, isOutOfOrder, takesTurns } from '.
 import { type ChatRequest, picturesIn } from './request.js';
 import type { Quirk } from './server-ways.js';
 
-type Refusal = { status: ServerErrorDetails['status']; words: string; param: string };
-
-/** One rule: the quirk a refusal is about. Default: both APIs, any status. */
-interface Rule {
-  quirk: Quirk;
-  api?: ChatRequest['api'];
-  status?: readonly number[];
-  fits(sent: ChatRequest, refusal: Refusal): boolean;
+/** A refusal, and the request that it answers. */
+interface Refused {
+  sent: ChatRequest;
+  words: string;
+  param: string;
+  /** The words, and the parameter that the server names. */
+  all: string;
 }
 
 const UNPROCESSABLE = [400, 422];
 /** OpenRouter has no endpoint with tools (404); llama.cpp was started without tool templates (500). */
 const NOT_THERE = [...UNPROCESSABLE, 404, 500, 501];
+
+/** A quirk that a refusal is about, if it fits and has one of these statuses. Default: 400 and 422. */
+type Rule = [quirk: Quirk, fits: (refused: Refused) => boolean, statuses?: readonly number[]];
+
+function anyOf(...wordings: (RegExp | string)[]): RegExp {
+  const sources = wordings.map((wording) => (typeof wording === 'string' ? wording : wording.source));
+  return new RegExp(sources.join('|'), 'i');
+}
 
 /** Parameters recognised by their name in the server's words. */
 const NAMED = [
@@ -47,21 +54,14 @@ const TOOLS = String.raw`(?<!parallel )['"\x60]?(?:tools|tool[ _-](?:use|calls?|
 const ONLY_TOGETHER = String.raw`(?!['"\x60]?[\s,]+(?:in|with|when|while|together|alongside)\b(?! (?:this|the|that|your|any) (?:model|endpoint|deployment|server|version|api)))`;
 
 /** OpenAI, Ollama, xAI, Novita, OpenRouter, Gemini, Bedrock, vLLM, llama.cpp, and validators on an unknown field. */
-const NO_TOOLS = [
-  new RegExp(
-    `(?:not|n't|no) support(?:s|ed|ing)?(?: for)?(?: the)?(?: use of)? (?:native )?${TOOLS}${ONLY_TOGETHER}`,
-    'i',
-  ),
-  new RegExp(
-    String.raw`${TOOLS}(?: (?:is|are))? (?:not (?:support\w*|enabled|available|allowed|permitted|implemented)|unsupported|disabled)\b${ONLY_TOGETHER}`,
-    'i',
-  ),
-  new RegExp(String.raw`\bno [\w ]{1,40}\bsupports? ${TOOLS}`, 'i'),
-  /\btool choice requires\b/i,
-  /\btools param requires\b/i,
+const NO_TOOLS = anyOf(
+  `(?:not|n't|no) support(?:s|ed|ing)?(?: for)?(?: the)?(?: use of)? (?:native )?${TOOLS}${ONLY_TOGETHER}`,
+  String.raw`${TOOLS}(?: (?:is|are))? (?:not (?:support\w*|enabled|available|allowed|permitted|implemented)|unsupported|disabled)\b${ONLY_TOGETHER}`,
+  String.raw`\bno [\w ]{1,40}\bsupports? ${TOOLS}`,
+  /\b(tool choice|tools param) requires\b/i,
   /\b(unknown|unrecogni[sz]ed|unexpected|unsupported|extra)( \w+)? (parameter|argument|field|key|property|input)s?\b[^.]{0,40}[\s`'"](tools|functions)\b(?![.[])/i,
   /(^|[\s`'"])(tools|functions)[`'"]?: (extra|unknown|unrecogni[sz]ed|unexpected|unsupported|not (permit|allow|support))/i,
-];
+);
 
 /** Anthropic's models behind LiteLLM and Bedrock: calls in the history require the tools in the request. */
 const TOOLS_WANTED =
@@ -72,20 +72,18 @@ const NO_STREAM =
   /\bstream(ing)?\b[^.]{0,200}\b(un|not )support|(\bnot|n't) support[^.]{0,200}\bstream(ing)?\b|\bstream(ing)?\b[^.]{0,200}\bnot (enabled|available|allowed)/i;
 
 /** Gemma's template on various servers, Mistral, Gemini's API for Gemma, OpenAI's o1-mini, Anthropic, and validators on a role. */
-const NO_SYSTEM = [
-  /\bsystem (role|message|prompt|instruction)s?( is| are)? (not|un)[ -]?(support|allow|enabl|permit|accept)/i,
+const NO_SYSTEM = anyOf(
+  /\bsystem['"`]? (role|message|prompt|instruction)s?( is| are)? (not|un)[ -]?(support|allow|enabl|permit|accept|recogni)/i,
   /\brole:? ?['"`]?system['"`]?( is)? (not|un)[ -]?(support|allow|permit|recogni)/i,
   /\bsupport\w*( the| a)? (['"`]system['"`]|system (role|message|prompt|instruction))/i,
   /\bdeveloper instruction is not enabled\b/i,
   /\bonly (?:(?!system)[\w, ]){1,100} roles are supported\b/i,
   /\brole['"`]?\]?: input should be 'user' or 'assistant'/i,
-  /\b(unexpected|unknown|invalid|unsupported) (message )?role:? ?['"`]?system\b/i,
-  /['"`]system['"`]? (role|message)s?( is| are)? (not|un)[ -]?(support|allow|enabl|permit|accept|recogni)/i,
+  /\b(support\w*|unexpected|unknown|invalid|unsupported) (message )?role:? ?['"`]?system\b/i,
   /['"`]system['"`] is not (a|an|one of)\b[^.]{0,40}(\brole\b|['"`]user\b)/i,
-  /\bsupport\w* role:? ?['"`]?system\b/i,
   /\binvalid value: ['"`]system['"`]/i,
   /\binput tag ['"`]system['"`] found using ['"`]role\b/i,
-];
+);
 /** Templates without a role for tool results. */
 const NO_RESULTS =
   /\bonly [\w, ]{0,100}\bsystem\b[\w, ]{0,100} roles are supported\b|\brole:? ?['"`]?tool['"`]?( is)? (not|un)[ -]?(support|allow|permit|recogni)/i;
@@ -93,9 +91,9 @@ const IN_TURNS = /\broles must alternate\b|\bmust alternate between\b[^.]{0,200}
 
 /** The API as a whole: the path is missing, or unavailable for this model, or lacks something we need. */
 const RESPONSES = String.raw`(?:/responses\b|\bresponses (?:api|endpoint|path|route)\b)`;
-const NO_RESPONSES = new RegExp(
-  String.raw`${RESPONSES}[^.]{0,200}\b(?:not|un)[ -]?(?:support|availab|enabl|found|implement|allow)|\b(?:not|un)[ -]?(?:support|availab|enabl)[^.]{0,200}${RESPONSES}`,
-  'i',
+const NO_RESPONSES = anyOf(
+  String.raw`${RESPONSES}[^.]{0,200}\b(?:not|un)[ -]?(?:support|availab|enabl|found|implement|allow)`,
+  String.raw`\b(?:not|un)[ -]?(?:support|availab|enabl)[^.]{0,200}${RESPONSES}`,
 );
 const OURS = ['include', 'store'];
 /** An imitation of the API that takes only a string. */
@@ -108,155 +106,135 @@ const ECHOED =
 const WANTED = /\b(missing|must|requires?d?|expected|passed back)\b/i;
 const ORDER = /\bunexpected role '?user'? after role '?tool\b/i;
 
+const has = ({ parameters }: ChatRequest, name: keyof ChatRequest['parameters']) =>
+  parameters[name] !== undefined;
 const hasSystem = (sent: ChatRequest) => sent.messages.some(({ role }) => role === 'system');
 const hasCalls = (sent: ChatRequest) =>
   sent.messages.some((message) => message.role === 'assistant' && message.calls.length > 0);
-const isAnyOf = (wordings: readonly RegExp[], words: string) =>
-  wordings.some((wording) => wording.test(words));
 
-/** Any status: llama.cpp sends 500, LM Studio an error within the stream. */
+/** With any status: llama.cpp sends 500, LM Studio an error within the stream. */
 const ROLES: Rule[] = [
-  { quirk: 'system_role', fits: (sent, { words }) => hasSystem(sent) && isAnyOf(NO_SYSTEM, words) },
-  { quirk: 'tool_results', fits: (sent, { words }) => hasCalls(sent) && NO_RESULTS.test(words) },
-  { quirk: 'role_order', fits: (sent, { words }) => IN_TURNS.test(words) && !takesTurns(sent.messages) },
-  { quirk: 'tool_results', fits: (sent, { words }) => IN_TURNS.test(words) && hasCalls(sent) },
-  {
-    quirk: 'system_role',
-    fits: (sent, { words }) => IN_TURNS.test(words) && hasSystem(sent) && !/\boptional system\b/i.test(words),
-  },
+  ['system_role', ({ sent, words }) => hasSystem(sent) && NO_SYSTEM.test(words)],
+  ['tool_results', ({ sent, words }) => hasCalls(sent) && NO_RESULTS.test(words)],
+  ['role_order', ({ sent, words }) => IN_TURNS.test(words) && !takesTurns(sent.messages)],
+  ['tool_results', ({ sent, words }) => IN_TURNS.test(words) && hasCalls(sent)],
+  [
+    'system_role',
+    ({ sent, words }) => IN_TURNS.test(words) && hasSystem(sent) && !/\boptional system\b/i.test(words),
+  ],
 ];
 
-const isAboutEffort = ({ param, words }: Refusal) =>
-  param === 'reasoning_effort' || /\breasoning_effort\b/.test(words);
-const isToolsOrEffort = (sent: ChatRequest, refusal: Refusal) =>
-  isAboutEffort(refusal) &&
+const EFFORT = /\breasoning_effort\b/;
+const isToolsOrEffort = ({ sent, all }: Refused) =>
+  EFFORT.test(all) &&
   sent.tools.length > 0 &&
   sent.parameters.reasoning_effort !== 'none' &&
-  /\b(tool|function)s?\b/i.test(refusal.words);
-
-const isChoice = ({ parameters }: ChatRequest, { param, words }: Refusal) =>
-  parameters.tool_choice !== undefined &&
-  (param === 'tool_choice' ||
-    (/\btool[_ ]choice\b/i.test(words) && (NOT_TAKEN.test(words) || /\binvalid value\b/i.test(words))));
+  /\b(tool|function)s?\b/i.test(all);
 
 /** A wrong schema of ours, or too many tools, must not count: dropping all tools would hide the mistake. */
-function refusesTools({ param, words }: Refusal): boolean {
+function isTools({ param, words }: Refused): boolean {
   const isNamed = param === 'tools' || param === 'functions';
   const isOne = /\b(schema|array|too (long|many)|at most|maximum)\b/i.test(words);
-  return (isNamed && NOT_TAKEN.test(words) && !isOne) || isAnyOf(NO_TOOLS, words);
+  return (isNamed && NOT_TAKEN.test(words) && !isOne) || NO_TOOLS.test(words);
 }
 
-/** Refused fields that were returned with the answers of the history. */
-function refusesEcho(sent: ChatRequest, { words, param }: Refusal): boolean {
+/** Fields that were returned with the answers of the history. */
+function isEcho({ sent, all }: Refused): boolean {
   const names = echoedNames(sent.messages, sent.echoesTo);
-  const said = `${words} ${param}`;
-  const isNamed = NOT_TAKEN.test(said) && names.some((name) => said.split(/[^\w-]+/).includes(name));
-  return names.length > 0 && (isNamed || ECHOED.test(said));
+  const isNamed = NOT_TAKEN.test(all) && names.some((name) => all.split(/[^\w-]+/).includes(name));
+  return names.length > 0 && (isNamed || ECHOED.test(all));
 }
 
-const chat = (quirk: Quirk, fits: Rule['fits'], status = UNPROCESSABLE): Rule => ({
-  quirk,
-  api: 'chat',
-  status,
-  fits,
-});
+const isCallsAlone = (refused: Refused) =>
+  refused.sent.tools.length === 0 &&
+  hasCalls(refused.sent) &&
+  (isTools(refused) || TOOLS_WANTED.test(refused.words));
+
+const isUnechoed = ({ sent, all }: Refused) =>
+  ECHOED.test(all) &&
+  WANTED.test(all) &&
+  sent.messages.some((message) => callsUnechoed(message, sent.echoesTo));
+
+const CHOICE: Rule = [
+  'tool_choice',
+  ({ sent, param, words }) =>
+    has(sent, 'tool_choice') &&
+    (param === 'tool_choice' ||
+      (/\btool[_ ]choice\b/i.test(words) && (NOT_TAKEN.test(words) || /\binvalid value\b/i.test(words)))),
+];
+const MARKS: Rule = ['cache_marks', ({ sent, all }) => sent.marks !== undefined && CACHE_MARK.test(all)];
+
+const byName = (name: (typeof NAMED)[number]): Rule => [
+  name,
+  ({ sent, param }) => param === name && has(sent, name),
+];
+const byWords = (name: (typeof NAMED)[number]): Rule => {
+  const wording = name === 'temperature' ? TEMPERATURE : new RegExp(`\\b${name}\\b`);
+  return [name, ({ sent, words }) => has(sent, name) && wording.test(words)];
+};
 
 /** The order matters: the Responses API first, then no reasoning, and only then no tools. */
 const CHAT: Rule[] = [
-  chat('reasoning_with_tools', (sent, refusal) => isToolsOrEffort(sent, refusal) && !sent.isToolsOrReasoning),
-  chat('tools', isToolsOrEffort),
-  chat(
-    'reasoning_effort',
-    (sent, refusal) => isAboutEffort(refusal) && sent.parameters.reasoning_effort !== undefined,
-  ),
-  chat('user_after_tool', (sent, { words }) => ORDER.test(words) && isOutOfOrder(sent.messages)),
-  chat('calls_without_echo', (sent, { words, param }) => {
-    const isUnechoed = sent.messages.some((message) => callsUnechoed(message, sent.echoesTo));
-    return isUnechoed && ECHOED.test(`${words} ${param}`) && WANTED.test(`${words} ${param}`);
-  }),
-  chat('echo', refusesEcho),
-  chat('tool_choice', isChoice),
-  chat('cache_marks', isMark),
-  ...NAMED.map((name) =>
-    chat(name, (sent, { param }) => param === name && sent.parameters[name] !== undefined),
-  ),
-  chat(
+  ['reasoning_with_tools', (refused) => isToolsOrEffort(refused) && !refused.sent.isToolsOrReasoning],
+  ['tools', isToolsOrEffort],
+  ['reasoning_effort', ({ sent, all }) => EFFORT.test(all) && has(sent, 'reasoning_effort')],
+  ['user_after_tool', ({ sent, words }) => ORDER.test(words) && isOutOfOrder(sent.messages)],
+  ['calls_without_echo', isUnechoed],
+  ['echo', isEcho],
+  CHOICE,
+  MARKS,
+  ...NAMED.map(byName),
+  [
     'stream',
-    ({ parameters }, { param, words }) =>
-      parameters.stream === true && (param === 'stream' || NO_STREAM.test(words)),
-  ),
-  chat('tools', (sent, refusal) => sent.tools.length > 0 && refusesTools(refusal), NOT_THERE),
-  chat(
-    'calls_without_tools',
-    (sent, refusal) =>
-      sent.tools.length === 0 &&
-      hasCalls(sent) &&
-      (refusesTools(refusal) || TOOLS_WANTED.test(refusal.words)),
-    NOT_THERE,
-  ),
-  ...NAMED.map((name) => {
-    const wording = name === 'temperature' ? TEMPERATURE : new RegExp(`\\b${name}\\b`);
-    return chat(name, (sent, { words }) => sent.parameters[name] !== undefined && wording.test(words));
-  }),
+    ({ sent, param, words }) =>
+      sent.parameters.stream === true && (param === 'stream' || NO_STREAM.test(words)),
+  ],
+  ['tools', (refused) => refused.sent.tools.length > 0 && isTools(refused), NOT_THERE],
+  ['calls_without_tools', isCallsAlone, NOT_THERE],
+  ...NAMED.map(byWords),
   // Unnamed unknown field: give up first what only a prompt cache needs.
-  chat('cache_marks', (sent, { words }) => UNKNOWN_FIELD.test(words) && sent.marks !== undefined),
-  chat(
-    'prompt_cache_key',
-    (sent, { words }) => UNKNOWN_FIELD.test(words) && sent.parameters.prompt_cache_key !== undefined,
-  ),
+  ['cache_marks', ({ sent, words }) => UNKNOWN_FIELD.test(words) && sent.marks !== undefined],
+  ['prompt_cache_key', ({ sent, words }) => UNKNOWN_FIELD.test(words) && has(sent, 'prompt_cache_key')],
 ];
 
-function isMark(sent: ChatRequest, { param, words }: Refusal): boolean {
-  return sent.marks !== undefined && CACHE_MARK.test(`${param} ${words}`);
+/** Where the server names the parameter itself, words about another may come from a conversation. */
+function isResponses({ param, words }: Refused): boolean {
+  const isOurs = OURS.some(
+    (name) => name === param || (param === '' && new RegExp(`['"\`]${name}['"\`]`).test(words)),
+  );
+  const isOneText = (param === '' || param === 'input') && ONE_TEXT.test(words);
+  return (isOurs && NOT_TAKEN.test(words)) || isOneText || NO_RESPONSES.test(words);
 }
 
-const there = (quirk: Quirk, fits: Rule['fits'], status = UNPROCESSABLE): Rule => ({
-  quirk,
-  api: 'responses',
-  status,
-  fits,
-});
-
 const RESPONSES_RULES: Rule[] = [
-  there(
+  [
     'echo',
-    (sent, { words }) =>
+    ({ sent, words }) =>
       THEIR_ITEMS.test(words) &&
       sent.messages.some((message) => echoFor(message, sent.echoesTo)?.items !== undefined),
     [400, 404, 422],
-  ),
-  there('responses', () => true, [404, 405, 501]),
-  there('tool_choice', isChoice),
-  there('cache_marks', isMark),
-  ...(['temperature', 'prompt_cache_key'] as const).map((name) =>
-    there(name, (sent, { param }) => param === name && sent.parameters[name] !== undefined),
-  ),
-  there('responses', (_sent, { param, words }) => {
-    // Where the server names the parameter itself, these words may come from a conversation.
-    const isOurs = OURS.some(
-      (name) => name === param || (param === '' && new RegExp(`['"\`]${name}['"\`]`).test(words)),
-    );
-    const isOneText = (param === '' || param === 'input') && ONE_TEXT.test(words);
-    return (isOurs && NOT_TAKEN.test(words)) || isOneText || NO_RESPONSES.test(words);
-  }),
+  ],
+  ['responses', () => true, [404, 405, 501]],
+  CHOICE,
+  MARKS,
+  byName('temperature'),
+  byName('prompt_cache_key'),
+  ['responses', isResponses],
 ];
-
-const RULES = [...ROLES, ...CHAT, ...RESPONSES_RULES];
 
 /** The part of `sent` that the refusal is about; null if it is about something else. */
 export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails): Quirk | null {
   // Caused by sampling; the next answer may differ.
   if (isBadCall(refusal)) return null;
   const { status = 0, words, param = '' } = refusal;
+  const refused = { sent, words, param, all: `${words} ${param}` };
+  const role = ROLES.find(([, fits]) => fits(refused));
+  if (role) return role[0];
   // The model reasoned until its limit: the parameter is fine, its value was too small.
-  const rules = /\bhigher max_/i.test(words) && sent.api === 'chat' ? ROLES : RULES;
-  const found = rules.find(
-    (rule) =>
-      (rule.api === undefined || rule.api === sent.api) &&
-      (rule.status === undefined || rule.status.includes(status)) &&
-      rule.fits(sent, { status, words, param }),
-  );
-  return found?.quirk ?? null;
+  if (sent.api === 'chat' && /\bhigher max_/i.test(words)) return null;
+  const rules = sent.api === 'chat' ? CHAT : RESPONSES_RULES;
+  const found = rules.find(([, fits, of = UNPROCESSABLE]) => of.includes(status) && fits(refused));
+  return found?.[0] ?? null;
 }
 
 /** The model takes no pictures at all, or not these. */
@@ -267,23 +245,17 @@ const PICTURES = String.raw`['"\x60]?\b(?:images?|image_urls?|vision|multi-?moda
 const ONLY_SOME = String.raw`(?![/\s]+(?:larger|bigger|smaller|over|above|below|of|that|which|whose|containing|from|exceeding|more|beyond|formats?|types?|sizes?|files?|dimensions?|urls?|(?:in|with)(?! (?:this|the|that|your) (?:model|endpoint|request)))\b)`;
 
 /** OpenAI, OpenRouter, vLLM, llama.cpp, LM Studio, Mistral, DeepSeek, Groq, and pydantic on a list of parts. */
-const NONE_TAKEN = [
+const NONE_TAKEN = anyOf(
   /\bimage_url is only supported by certain models\b/i,
   /\bno [\w ]{1,40}\bsupports? (image|vision|multimodal) inputs?\b/i,
-  new RegExp(
-    String.raw`(?:not|n't|no|without) (?:support|accept|take)\w*(?: for)?(?: any)? ${PICTURES}${ONLY_SOME}`,
-    'i',
-  ),
-  new RegExp(
-    String.raw`${PICTURES}(?: (?:is|are)) (?:not |un)(?:support\w*|enabled|accepted|available)\b${ONLY_SOME}`,
-    'i',
-  ),
+  String.raw`(?:not|n't|no|without) (?:support|accept|take)\w*(?: for)?(?: any)? ${PICTURES}${ONLY_SOME}`,
+  String.raw`${PICTURES} (?:is|are) (?:not |un)(?:support\w*|enabled|accepted|available)\b${ONLY_SOME}`,
   /\bnot a (multi-?modal|vision)\b/i,
   /\bat most 0 image/i,
   /\bunknown variant\b[^.]{0,200}\bimage/i,
   /\bcontent\b[^.]{0,200}\b(must be|should be|expected|is not)\b[^.]{0,200}\bstring\b/i,
   /\bmmproj\b|\bmissing data required for image input\b/i,
-];
+);
 
 /** About the form of a picture, not about pictures in general. */
 const THEIR_FORM =
@@ -298,7 +270,7 @@ export function refusedPictures(sent: ChatRequest, refusal: ServerErrorDetails):
   // Pictures are what makes a body so large.
   if (status === 413) return 'these not taken';
   const all = `${words} ${code} ${param}`;
-  const noneTaken = !THEIR_FORM.test(words) && NONE_TAKEN.some((wording) => wording.test(words));
+  const noneTaken = !THEIR_FORM.test(words) && NONE_TAKEN.test(words);
   // llama.cpp sends 500 and OpenRouter 404; for these, only unambiguous words count.
   if ([400, 404, 415, 422, 500, 501].includes(status) && noneTaken) return 'none taken';
   return [400, 415, 422].includes(status) && ABOUT_PICTURES.test(all) ? 'these not taken' : null;
