@@ -170,38 +170,33 @@ function retryAfter(headers: ServerResponse['headers'], now: number): number | u
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
-/** Besides the code: OpenAI, vLLM, SGLang, llama.cpp, Ollama, LM Studio, OpenRouter, Gemini, Mistral, Moonshot, DashScope, Z.ai. */
+/**
+ * Besides the code: OpenAI, vLLM, SGLang, llama.cpp, Ollama, LM Studio, OpenRouter, Gemini, Mistral, Moonshot, DashScope, Z.ai. A
+ * group holds the window; the first found counts.
+ */
 const TOO_LONG = [
-  /context_(length|window)_exceeded|exceed_context_size/i,
-  /maximum (context|prompt|model|input) length/i,
-  /(context|model'?s context) (length|size|window|limit)\b.*\b(exceed|only|reduce|overflow)/i,
-  /\b(exceed|larger|longer|greater|overflow)\w*\b.{0,200}\bcontext[ _-]?(length|size|window|limit)\b/i,
-  /\b(prompt|input|messages?)\b.{0,40}\b(is|are) too (long|large)\b/i,
-  /\bprompt too long\b/i,
-  /\binput token count\b.*\bexceeds\b/i,
-  /\breduce the length of (the|your) (messages|prompt|input)/i,
-  /\bmax_new_tokens\b.*must be <=/i,
-  /\bcontext shift is disabled\b/i,
-  /\bexceeded model token limit\b/i,
-  /\brange of input length should be\b/i,
-  /\bprompt exceeds max(imum)? length\b/i,
-];
-
-/** Z.ai's numeric code for a prompt that is too long. */
-const TOO_LONG_CODE = '1261';
-
-const WINDOWS = [
-  /maximum (?:context|prompt|model|input) length (?:is|of) (?:only )?([\d,_]+)/i,
+  /context_(?:length|window)_exceeded|exceed_context_size/i,
+  /maximum (?:context|prompt|model|input) length(?: (?:is|of) (?:only )?([\d,_]+))?/i,
   /(?<![\d,_])([\d,_]+) maximum context length/i,
   /context (?:length|size|window)(?: is| of)? only ([\d,_]+)/i,
   /available context size \(?([\d,_]+)/i,
   /model'?s context length \(?([\d,_]+)/i,
-  /exceeded model token limit: ([\d,_]+)/i,
-  /range of input length should be \[\d+, ?([\d,_]+)\]/i,
-  /prompt is too long: [\d,_]+ tokens > ([\d,_]+)/i,
+  /\bexceeded model token limit\b(?:: ([\d,_]+))?/i,
+  /\brange of input length should be\b(?: \[\d+, ?([\d,_]+)\])?/i,
+  /\b(?:prompt|input|messages?)\b.{0,40}\b(?:is|are) too (?:long|large)\b(?:: [\d,_]+ tokens > ([\d,_]+))?/i,
   /maximum number of tokens allowed \(?([\d,_]+)/i,
-  /max_new_tokens\b.*must be <= ([\d,_]+)/i,
+  /\bmax_new_tokens\b.*must be <=(?: ([\d,_]+))?/i,
+  /context (?:length|size|window|limit)\b.*\b(?:exceed|only|reduce|overflow)/i,
+  /\b(?:exceed|larger|longer|greater|overflow)\w*\b.{0,200}\bcontext[ _-]?(?:length|size|window|limit)\b/i,
+  /\bprompt too long\b/i,
+  /\binput token count\b.*\bexceeds\b/i,
+  /\breduce the length of (?:the|your) (?:messages|prompt|input)/i,
+  /\bcontext shift is disabled\b/i,
+  /\bprompt exceeds max(?:imum)? length\b/i,
 ];
+
+/** Z.ai's numeric code for a prompt that is too long. */
+const TOO_LONG_CODE = '1261';
 
 /** Requests below this estimate, in tokens, are refused without words for reasons other than length. */
 const LONG = 4_000;
@@ -222,7 +217,7 @@ export function saysTooLong({ status, code = '', words }: ServerErrorDetails): b
 
 /** The maximum number of tokens, if the server gives it. */
 export function windowSaid({ window, words }: ServerErrorDetails): number | null {
-  const said = WINDOWS.map((pattern) => Number(pattern.exec(words)?.[1]?.replaceAll(/[,_]/g, '') ?? 0));
+  const said = TOO_LONG.map((pattern) => Number(pattern.exec(words)?.[1]?.replaceAll(/[,_]/g, '') ?? 0));
   return window ?? said.find((tokens) => tokens > 0) ?? null;
 }
 

@@ -1,5 +1,6 @@
 /** The rule-based model if none is configured: everything works without a key. Pure: the same request always leads to the same step. */
 
+import { cutAt } from '../core/cut.js';
 import { Fault } from '../core/errors.js';
 import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../core/model.js';
 import { unescaped } from '../core/origin.js';
@@ -26,7 +27,7 @@ export function createOfflineModel(): ModelClient {
       }
       const step = nextStep(request);
       if ('reply' in step) {
-        for (const delta of piecesOf(step.reply)) yield { kind: 'text', delta };
+        yield { kind: 'text', delta: step.reply };
         yield { ...done, text: step.reply, calls: [] };
         return;
       }
@@ -45,12 +46,9 @@ export function createOfflineModel(): ModelClient {
   };
 }
 
-/** One line at a time, as a real model streams. */
-function piecesOf(text: string): string[] {
-  return text.match(/[^\n]*\n+|[^\n]+$/g) ?? [];
-}
-
 const done = { kind: 'done', usage: null, model: NAME, truncated: false } as const;
+
+type Step = { call: { name: string; arguments: object } } | { reply: string };
 
 function nextStep(request: ModelRequest): Step {
   const summary = summaryFor(request.messages.at(-1)?.content ?? '');
@@ -59,52 +57,46 @@ function nextStep(request: ModelRequest): Step {
   // A flush asks to store facts before older messages leave the window; this model stores them at once.
   if (situation.said.at(-1)?.startsWith('Memory flush.')) return { reply: 'Nothing to store.' };
   const step = stepFor(situation);
-  return 'reply' in step && situation.first ? { reply: `${INTRODUCTION}\n\n${step.reply}` } : step;
+  return 'reply' in step && situation.isFirst ? { reply: `${INTRODUCTION}\n\n${step.reply}` } : step;
 }
 
+/** Recall wins over saving: "do you remember that I like tea?" is a question. */
 function stepFor(situation: Situation): Step {
-  const intent = intentOf(situation.said);
-  if (intent.kind === 'save') return saveStep(intent.facts, situation);
-  if (intent.kind === 'recall') return recallStep(situation);
-  if (situation.pictures) return { reply: NO_PICTURES };
-  if (situation.said.length === 0) return { reply: ONLY_FORWARDED };
-  return { reply: smallTalk(situation.said.at(-1) ?? '') };
+  const { said, hasPictures } = situation;
+  if (said.some((text) => RECALL.some((wording) => wording.test(text)))) return recallStep(situation);
+  const facts = [...new Set(said.flatMap((text) => factIn(text) ?? []))];
+  if (facts.length > 0) return saveStep(facts, situation);
+  if (hasPictures) return { reply: NO_PICTURES };
+  return { reply: said.length === 0 ? ONLY_FORWARDED : smallTalk(said.at(-1) ?? '') };
 }
 
 interface Situation {
   /** The last speaker's words since the last reply, oldest first, unescaped; without forwarded ones. */
   said: string[];
-  pictures: boolean;
-  /** Whether nothing was answered in this conversation yet. */
-  first: boolean;
-  /** Tool calls of this answer so far, with their results (null: no result). */
-  done: { name: string; arguments: string; result: string | null }[];
+  hasPictures: boolean;
+  /** Nothing was answered in this conversation yet. */
+  isFirst: boolean;
+  /** Results of this answer's tool calls so far, by tool. */
+  results: ReadonlyMap<string, string>;
   offers(tool: string): boolean;
 }
 
-function situationOf(request: ModelRequest): Situation {
-  const { messages } = request;
+function situationOf({ messages, tools }: ModelRequest): Situation {
   const last = messages.findLastIndex((message) => message.role === 'user');
-  const results = new Map(
-    messages.flatMap((message) =>
-      message.role === 'tool' ? [[message.callId, unescaped(message.content)]] : [],
-    ),
-  );
   const asked = messages[last];
+  const called = new Map<string, string>();
+  const results = new Map<string, string>();
+  for (const message of messages.slice(last + 1)) {
+    if (message.role === 'assistant') for (const { id, name } of message.calls) called.set(id, name);
+    if (message.role !== 'tool') continue;
+    results.set(called.get(message.callId) ?? '', unescaped(message.content));
+  }
   return {
     said: lastSpeakersWords(asked?.content ?? ''),
-    pictures: asked?.role === 'user' && asked.images !== undefined,
-    first: !isAnswered(messages.slice(0, Math.max(last, 0))),
-    done: messages.slice(last + 1).flatMap((message: ModelMessage) =>
-      message.role === 'assistant'
-        ? message.calls.map(({ id, name, arguments: args }) => ({
-            name,
-            arguments: args,
-            result: results.get(id) ?? null,
-          }))
-        : [],
-    ),
-    offers: (name) => request.tools.some((tool) => tool.name === name),
+    hasPictures: asked?.role === 'user' && asked.images !== undefined,
+    isFirst: !isAnswered(messages.slice(0, Math.max(last, 0))),
+    results,
+    offers: (name) => tools.some((tool) => tool.name === name),
   };
 }
 
@@ -134,8 +126,6 @@ function forwardIn(inside: string): { from: string; words: string } | null {
   const found = /^<forwarded(?: from="([^"]*)")?[^>]*>([\s\S]*)<\/forwarded>$/.exec(inside);
   return found && { from: found[1] ?? '', words: found[2] ?? '' };
 }
-
-type Intent = { kind: 'save'; facts: string[] } | { kind: 'recall' } | { kind: 'talk' };
 
 const RECALL = [
   /\bwhat (do|can|did|have) you (still )?(remember|know about|know of|saved|stored|remembered|have in)/i,
@@ -171,17 +161,6 @@ const SAVE = [
 
 const SAVE_CHINESE = /(?:^|[，。！？,.!?\s])请?(?:你)?(?:记住|别忘了)[，：,:\s]*(.+)/m;
 
-/** Pure. Recall wins over saving: "do you remember that I like tea?" is a question. */
-function intentOf(said: string[]): Intent {
-  const facts: string[] = [];
-  for (const text of said) {
-    if (RECALL.some((wording) => wording.test(text))) return { kind: 'recall' };
-    const fact = factIn(text);
-    if (fact !== null && !facts.includes(fact)) facts.push(fact);
-  }
-  return facts.length > 0 ? { kind: 'save', facts } : { kind: 'talk' };
-}
-
 /** The fact to save, on one line; null if there is none. */
 function factIn(text: string): string | null {
   for (const wording of [...SAVE, SAVE_CHINESE]) {
@@ -191,74 +170,66 @@ function factIn(text: string): string | null {
   return null;
 }
 
-type Step = { call: { name: string; arguments: object } } | { reply: string };
-
 const READ = 'read_tiered_memory';
 const WRITE = 'write_tiered_memory';
 const LONGEST_FACT = 1_000;
 const LONGEST_RECALL = 3_000;
 
 /** Reads tier 1, writes it with the new lines, and confirms only what the tool's answer then shows. */
-function saveStep(facts: string[], situation: Situation): Step {
-  if (!situation.offers(READ) || !situation.offers(WRITE)) {
+function saveStep(facts: string[], { offers, results }: Situation): Step {
+  if (!offers(READ) || !offers(WRITE)) {
     return { reply: 'I cannot save that: I was given no memory tools for this message.' };
   }
   if (facts.some((fact) => fact.length > LONGEST_FACT)) {
     return { reply: 'That is too long for me to remember. Please put it into a sentence or two.' };
   }
-  const read = situation.done.find((call) => call.name === READ);
+  const read = results.get(READ);
   if (read === undefined) return { call: { name: READ, arguments: { tier: 1 } } };
-  if (failed(read)) return { reply: `I could not save that. The memory tool answered: ${firstLine(read)}` };
+  if (isFailed(READ, read)) return { reply: `I could not save that. ${answerOf(read)}` };
 
-  const write = situation.done.find((call) => call.name === WRITE);
-  if (write === undefined) {
+  const written = results.get(WRITE);
+  if (written === undefined) {
     const text = memoryText(read);
     const fresh = facts.filter((fact) => !hasLine(text, fact));
     if (fresh.length === 0) return { reply: `I have that already:\n\n${listed(facts)}` };
-    const content = [text, ...fresh.map((fact) => `- ${fact}`)].filter((line) => line !== '').join('\n');
+    const content = [text, listed(fresh)].filter((part) => part !== '').join('\n');
     return { call: { name: WRITE, arguments: { tier: 1, content } } };
   }
-  return facts.every((fact) => hasLine(write.result ?? '', fact))
+  return facts.every((fact) => hasLine(written, fact))
     ? { reply: `Saved to my long-term memory:\n\n${listed(facts)}` }
-    : { reply: `I could not save that. The memory tool answered: ${firstLine(write)}` };
+    : { reply: `I could not save that. ${answerOf(written)}` };
 }
 
-function recallStep(situation: Situation): Step {
-  const whole = situation.offers('read_memory');
-  if (!whole && !situation.offers(READ)) {
-    return { reply: 'I cannot look: I was given no memory tools for this message.' };
-  }
-  const read = situation.done[0];
+function recallStep({ offers, results }: Situation): Step {
+  const tool = ['read_memory', READ].find(offers);
+  if (tool === undefined) return { reply: 'I cannot look: I was given no memory tools for this message.' };
+  const read = results.get(tool);
   if (read === undefined) {
-    return whole
-      ? { call: { name: 'read_memory', arguments: { scope: 'chat' } } }
-      : { call: { name: READ, arguments: { tier: 1 } } };
+    return { call: { name: tool, arguments: tool === READ ? { tier: 1 } : { scope: 'chat' } } };
   }
-  if (failed(read)) return { reply: `I cannot read my memory. The tool answered: ${firstLine(read)}` };
+  if (isFailed(tool, read)) return { reply: `I cannot read my memory. ${answerOf(read)}` };
   const remembered = memoryText(read)
-    .split('\n')
-    .filter((line) => !/^#{1,2}\s/.test(line))
-    .join('\n')
+    .replace(/^#{1,2}[ \t].*\n?/gm, '')
     .replace(/\n{3,}/g, '\n\n')
     .trim();
   if (remembered === '') return { reply: 'I remember nothing yet. Tell me "remember that …".' };
-  const beginning = remembered.slice(0, LONGEST_RECALL).replace(/[\ud800-\udbff]$/, '');
-  const shown =
-    beginning.length < remembered.length - 1 ? `${beginning}…\n\n(and more, in MEMORY.md)` : remembered;
+  const isLong = remembered.length > LONGEST_RECALL;
+  const shown = isLong ? `${cutAt(remembered, LONGEST_RECALL)}…\n\n(and more, in MEMORY.md)` : remembered;
   return { reply: `This is what I remember:\n\n${shown}` };
 }
 
-type Call = Situation['done'][number];
-
 /** For an empty tier or file, the tool answers with a remark in brackets. */
-function memoryText(read: Call): string {
-  const text = (read.result ?? '').trim();
-  return /^\([^\n]*\)$/.test(text) ? '' : text;
+function memoryText(read: string): string {
+  return /^\([^\n]*\)$/.test(read.trim()) ? '' : read.trim();
 }
 
 /** The result of a failed tool begins with its name. */
-function failed(read: Call): boolean {
-  return read.result === null || read.result.startsWith(`${read.name} failed`);
+function isFailed(tool: string, result: string): boolean {
+  return result.startsWith(`${tool} failed`);
+}
+
+function answerOf(result: string): string {
+  return `The memory tool answered: ${result.split('\n')[0] || 'nothing'}`;
 }
 
 function hasLine(text: string, fact: string): boolean {
@@ -267,10 +238,6 @@ function hasLine(text: string, fact: string): boolean {
 
 function listed(facts: string[]): string {
   return facts.map((fact) => `- ${fact}`).join('\n');
-}
-
-function firstLine(call: Call): string {
-  return call.result?.split('\n')[0] || 'nothing';
 }
 
 const HELP =
@@ -301,28 +268,15 @@ const ANSWERS: { to: RegExp; reply: string }[] = [
   },
 ];
 
-const QUOTED = 160;
-
 function smallTalk(said: string): string {
   const known = ANSWERS.find((answer) => answer.to.test(said));
   if (known !== undefined) return known.reply;
   if (said === '') return 'That was an empty message, so I have nothing to answer.';
   const question = said.endsWith('?') ? 'I have no answer to that' : 'That goes beyond my few rules';
-  return `You said: "${quoted(said)}". ${question}; ask me for help to see what I can do.`;
-}
-
-/** One line, never cut within a character. */
-function quoted(said: string): string {
-  const line = said
-    .slice(0, QUOTED * 4)
-    .replace(/\s+/g, ' ')
-    .trim();
-  const characters = [...line];
-  return characters.length <= QUOTED ? line : `${characters.slice(0, QUOTED).join('')}…`;
+  return `You said: "${oneLine(said)}". ${question}; ask me for help to see what I can do.`;
 }
 
 const LINES = 40;
-const LINE_CHARS = 160;
 
 /** null if the request is not for a summary. Pure. */
 function summaryFor(content: string): string | null {
@@ -341,9 +295,9 @@ function summaryFor(content: string): string | null {
   return ['## Facts', ...[...known, ...said].slice(-LINES)].join('\n');
 }
 
+const LONGEST_LINE = 160;
+
 function oneLine(words: string): string {
-  const characters = [...words.replaceAll(/\s+/g, ' ').trim()];
-  return characters.length <= LINE_CHARS
-    ? characters.join('')
-    : `${characters.slice(0, LINE_CHARS).join('')}…`;
+  const line = words.replaceAll(/\s+/g, ' ').trim();
+  return line.length <= LONGEST_LINE ? line : `${cutAt(line, LONGEST_LINE)}…`;
 }

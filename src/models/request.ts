@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type OpenAI from 'openai';
 import { cutAt } from '../core/cut.js';
-import type { ModelImage, ModelMessage, ModelRequest, ToolCall, ToolDescription } from '../core/model.js';
+import type { ModelMessage, ModelRequest, ToolCall, ToolDescription } from '../core/model.js';
 import { isNestedDeeper } from '../core/network.js';
 import { type Addressee, echoFor, retold, sentId, sentName } from './history.js';
 import { parse, record } from './json.js';
@@ -161,15 +161,12 @@ function messageParam(
     case 'system':
       return { role: 'system', content: message.content };
     case 'user': {
-      const { content, images = [] } = message;
-      if (images.length === 0) return { role: 'user', content };
-      if (!sendsImages) return { role: 'user', content: withoutPictures(content, images) };
-      const text = content === '' ? [] : [{ type: 'text' as const, text: content }];
-      const pictures = images.map((image) => ({
+      const text = (words: string) => ({ type: 'text' as const, text: words });
+      const picture = (url: string) => ({
         type: 'image_url' as const,
-        image_url: { url: pictureUrl(image), detail: 'auto' as const },
-      }));
-      return { role: 'user', content: [...text, ...pictures] };
+        image_url: { url, detail: 'auto' as const },
+      });
+      return { role: 'user', content: userContent(message, sendsImages, text, picture) };
     }
     case 'tool':
       return { role: 'tool', tool_call_id: sentId(message.callId), content: message.content };
@@ -188,14 +185,19 @@ function messageParam(
   }
 }
 
-export function pictureUrl({ mimeType }: ModelImage): string {
-  return `data:${mimeType};base64,${SLOT}`;
-}
-
-/** Without this line, models make up what the pictures show. */
-export function withoutPictures(content: string, images: ModelImage[]): string {
+/** Its words alone, or as a part, with parts for its pictures. */
+export function userContent<Text, Picture>(
+  { content, images = [] }: ModelMessage & { role: 'user' },
+  sendsImages: boolean,
+  text: (words: string) => Text,
+  picture: (url: string) => Picture,
+): string | (Text | Picture)[] {
+  if (images.length === 0) return content;
+  // Without this line, models make up what the pictures show.
   const pictures = images.length === 1 ? '1 picture' : `${images.length} pictures`;
-  return `${content}\n[${pictures} could not be shown to this model]`.trimStart();
+  if (!sendsImages) return `${content}\n[${pictures} could not be shown to this model]`.trimStart();
+  const parts = images.map(({ mimeType }) => picture(`data:${mimeType};base64,${SLOT}`));
+  return content === '' ? parts : [text(content), ...parts];
 }
 
 /** Servers parse the arguments of past calls; malformed ones would make every request fail. */

@@ -13,10 +13,9 @@ import {
   type ChatRequest,
   marked,
   picturesIn,
-  pictureUrl,
   readableArguments,
   saysSomething,
-  withoutPictures,
+  userContent,
 } from './request.js';
 
 type Item = Record<string, unknown>;
@@ -56,16 +55,13 @@ function itemsOf(
     case 'system':
       return [{ role: 'system', content: message.content }];
     case 'user': {
-      const { content, images = [] } = message;
-      if (images.length === 0) return [{ role: 'user', content }];
-      if (!sendsImages) return [{ role: 'user', content: withoutPictures(content, images) }];
-      const text = content === '' ? [] : [{ type: 'input_text' as const, text: content }];
-      const pictures = images.map((image) => ({
+      const text = (words: string) => ({ type: 'input_text' as const, text: words });
+      const picture = (url: string) => ({
         type: 'input_image' as const,
-        image_url: pictureUrl(image),
+        image_url: url,
         detail: 'auto' as const,
-      }));
-      return [{ role: 'user', content: [...text, ...pictures] }];
+      });
+      return [{ role: 'user', content: userContent(message, sendsImages, text, picture) }];
     }
     case 'tool':
       return [{ type: 'function_call_output', call_id: sentId(message.callId), output: message.content }];

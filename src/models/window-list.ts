@@ -9,7 +9,7 @@ const PATIENCE_MS = 3_000;
 /** OpenRouter's list of models takes about one million bytes. */
 const MOST_LIST_BYTES = 8_000_000;
 
-/** null if it is not there or the request fails. Never rejects. */
+/** Asks the server; resolves with null if it does not tell. Never rejects. */
 export function createWindowList(
   server: Endpoint,
   outward: Outward,
@@ -21,25 +21,16 @@ export function createWindowList(
     addressOf(server.baseUrl.replace(/\/v1\/?(?=$|\?)/, ''), '/api/v0/models'),
   ];
 
-  async function askFor({ url, headers }: (typeof lists)[number], model: string): Promise<number | null> {
-    const late = new AbortController();
-    const cancel = clock.after(PATIENCE_MS, () => late.abort());
-    const all = { ...OURS, ...headers, ...keyHeaders(url, server.apiKey), ...server.headers };
-    try {
-      const sent = { headers: all, signal: late.signal };
-      const { status, bytes } = await wholeAnswer(outward, url, sent, MOST_LIST_BYTES);
-      return status === 200 ? windowIn(parse(bytes.toString('utf8')), model) : null;
-    } catch {
-      // The chat's own request reports the error.
-      return null;
-    } finally {
-      cancel();
-    }
-  }
-
   return async (model) => {
-    for (const list of lists) {
-      const told = await askFor(list, model);
+    for (const { url, headers } of lists) {
+      const all = { ...OURS, ...headers, ...keyHeaders(url, server.apiKey), ...server.headers };
+      const late = new AbortController();
+      const cancel = clock.after(PATIENCE_MS, () => late.abort());
+      const sent = { headers: all, signal: late.signal };
+      // The chat's own request reports errors.
+      const list = await wholeAnswer(outward, url, sent, MOST_LIST_BYTES).catch(() => null);
+      cancel();
+      const told = list?.status === 200 ? windowIn(parse(list.bytes.toString('utf8')), model) : null;
       if (told !== null) return told;
     }
     return null;
