@@ -8,6 +8,7 @@ import * as fs from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { create } from 'tar';
+import * as z from 'zod';
 import { entriesBelow, openFile, within } from '../core/beneath.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
@@ -23,23 +24,34 @@ export const ARCHIVE = {
 };
 
 /** Parts of the data folder that are always in a backup, and those on request. */
-const IN_DATA = ['clipboard', 'workspace', 'agents', 'artifacts', 'skills'] as const;
-const ON_REQUEST = ['media', 'work'] as const;
-export const FOLDERS = ['groups', ...ON_REQUEST, ...IN_DATA] as const;
+const IN_DATA = ['clipboard', 'workspace', 'agents', 'artifacts', 'skills'];
+const ON_REQUEST = ['media', 'work'];
+export const FOLDERS: readonly string[] = ['groups', ...ON_REQUEST, ...IN_DATA];
 /** Folders that only people fill: symbolic links in them are followed. */
-const OF_PEOPLE: readonly string[] = ['groups', 'media', 'clipboard', 'skills'];
+const OF_PEOPLE = ['groups', 'media', 'clipboard', 'skills'];
 
 /** If a folder cannot be renamed, a restore keeps its old content in such a subfolder. Never in a backup. */
 export const INSIDE = '.kept-';
 
-export interface Manifest {
-  format: string;
-  version: number;
+const manifestForm = z.object({
+  format: z.literal(ARCHIVE.format),
+  version: z.number(),
   /** The version of coterie. */
-  madeBy: string;
+  madeBy: z.string().catch('unknown'),
   /** ISO 8601. */
-  madeAt: string;
-  logins?: boolean;
+  madeAt: z.string().catch('unknown'),
+  logins: z.boolean().catch(false),
+});
+
+export type Manifest = z.infer<typeof manifestForm>;
+
+/** null if it is not that of a backup. */
+export function manifestIn(text: string): Manifest | null {
+  try {
+    return manifestForm.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
 }
 
 interface BackupSummary {
@@ -78,7 +90,7 @@ export async function backup(
     const files = new Map<string, number>();
     const skipped: string[] = [];
     for (const name of FOLDERS) {
-      if (!withMedia && (ON_REQUEST as readonly string[]).includes(name)) continue;
+      if (!withMedia && ON_REQUEST.includes(name)) continue;
       const from = name === 'groups' ? groupsDir : join(dataDir, name);
       const copied: Copied = { files: 0, skipped };
       // A data_dir inside groups_dir is not one of the groups.

@@ -14,7 +14,7 @@ import { Parser, type ReadEntry } from 'tar';
 import { describe, Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
 import { syncFolder, writeWhole } from '../core/write-whole.js';
-import { ARCHIVE, FOLDERS, INSIDE, type Manifest } from './backup.js';
+import { ARCHIVE, FOLDERS, INSIDE, type Manifest, manifestIn } from './backup.js';
 import { decrypted, isEncrypted } from './encryption.js';
 import {
   carryOut,
@@ -95,20 +95,14 @@ export async function restore(archive: string, folders: DataFolders, host: Host)
     );
     await fs.mkdir(freshGroups, { recursive: true, mode: 0o700 });
     const store = await host.openStore(join(ofData.fresh, ARCHIVE.database));
-    const keepLogins = manifest.logins === true;
-    const quiet = await store.quieten({ keepLogins }).finally(() => store.close());
+    const { madeAt, madeBy, logins } = manifest;
+    const quiet = await store.quieten({ keepLogins: logins }).finally(() => store.close());
     const replaced = [...unpacked, ...(groupsInData === null ? [] : [groupsInData.split('/')[0] ?? ''])];
     const plan = await planOf(targets, replaced);
     for (const { stage } of targets) await syncTree(stage);
     await writeWhole(join(ofData.stage, PLAN), `${JSON.stringify(plan, null, 2)}\n`);
     await carryOut(plan, host.rename);
-    return {
-      madeAt: manifest.madeAt,
-      madeBy: manifest.madeBy,
-      logins: keepLogins,
-      kept: plan.kept,
-      ...quiet,
-    };
+    return { madeAt, madeBy, logins, kept: plan.kept, ...quiet };
   } catch (error) {
     const isPlanned = targets[0] !== undefined && (await exists(join(targets[0].stage, PLAN)));
     if (isPlanned) throw error;
@@ -203,14 +197,13 @@ async function unusedStamp(folders: string[], now: number): Promise<string> {
 /** Folders on the same disk share one object. */
 async function spacesOf(targets: Target[], host: Host): Promise<DiskSpace[]> {
   const spaces = new Map<number, DiskSpace>();
-  const found: DiskSpace[] = [];
+  const disks: number[] = [];
   for (const { stage } of targets) {
     const { dev } = await fs.stat(stage);
-    const space = spaces.get(dev) ?? { folder: dirname(stage), left: await host.freeBytes(stage) };
-    spaces.set(dev, space);
-    found.push(space);
+    if (!spaces.has(dev)) spaces.set(dev, { folder: dirname(stage), left: await host.freeBytes(stage) });
+    disks.push(dev);
   }
-  return found;
+  return disks.flatMap((dev) => spaces.get(dev) ?? []);
 }
 
 async function syncTree(folder: string): Promise<void> {
@@ -238,7 +231,7 @@ interface DiskSpace {
   left: number;
 }
 
-type Folder = (typeof FOLDERS)[number];
+type PlaceOf = (path: string[]) => { at: string; space: DiskSpace | undefined };
 
 export function refusal(file: string, why: string): Fault {
   return new Fault('configuration', `${file} cannot be restored: ${why}`);
@@ -248,114 +241,132 @@ export function refusal(file: string, why: string): Fault {
 export async function unpack(
   archive: string,
   bytes: AsyncIterable<Uint8Array>,
-  placeOf: (path: string[]) => { at: string; space: DiskSpace | undefined },
+  placeOf: PlaceOf,
   mostEntries = MOST_ENTRIES,
 ): Promise<{ manifest: Manifest; folders: ReadonlySet<string> }> {
-  let manifest: Manifest | null = null;
-  let hasDatabase = false;
-  const folders = new Set<Folder>();
-  let entries = 0;
-  let declared = 0;
-  let trouble: unknown = null;
-  const parser = new Parser({ strict: true, onReadEntry: (entry) => void attempt(() => take(entry)) });
-  parser.on('error', (error) => {
-    trouble ??= noArchive(archive, error);
-  });
-  // Emitted for a name that is too long for any file.
-  parser.on('ignoredEntry', () => {
-    trouble ??= refusal(archive, 'it holds a name that is too long');
+  const unpacking = new Unpacking(archive, placeOf, mostEntries);
+  try {
+    await pipeline(Readable.from(bytes), createGunzip(), (plain: AsyncIterable<Buffer>) =>
+      unpacking.read(plain),
+    );
+  } catch (error) {
+    // A refusal resurfaces as an aborted read.
+    const why = unpacking.trouble ?? error;
+    // zlib's errors for data that is not gzip.
+    const isOfArchive = why instanceof Error && 'code' in why && /^Z_/.test(String(why.code));
+    throw isOfArchive ? noArchive(archive, why) : why;
+  }
+  const { manifest, folders, hasDatabase } = unpacking;
+  if (manifest === null || !hasDatabase) throw notOurs(archive);
+  return { manifest, folders };
+}
+
+class Unpacking {
+  manifest: Manifest | null = null;
+  hasDatabase = false;
+  readonly folders = new Set<string>();
+  trouble: unknown = null;
+  private entries = 0;
+  private declared = 0;
+  private readonly parser = new Parser({
+    strict: true,
+    onReadEntry: (entry) => this.attempt(() => this.take(entry)),
   });
 
+  constructor(
+    private readonly archive: string,
+    private readonly placeOf: PlaceOf,
+    private readonly mostEntries: number,
+  ) {
+    this.parser.on('error', (error) => {
+      this.trouble ??= noArchive(archive, error);
+    });
+    // Emitted for a name that is too long for any file.
+    this.parser.on('ignoredEntry', () => {
+      this.trouble ??= refusal(archive, 'it holds a name that is too long');
+    });
+  }
+
+  async read(plain: AsyncIterable<Buffer>): Promise<void> {
+    let read = 0;
+    for await (const piece of plain) {
+      read += piece.length;
+      this.parser.write(piece);
+      const most = this.declared + OVERHEAD_BYTES + this.entries * OVERHEAD_PER_ENTRY;
+      if (read > most) this.trouble = noArchive(this.archive, 'it unpacks to far more than the files in it');
+      if (this.trouble !== null) throw this.trouble;
+    }
+    this.parser.end();
+    if (this.trouble !== null) throw this.trouble;
+  }
+
   /** Catches everything: after an exception the parser would continue in an undefined state. */
-  function attempt(work: () => void): void {
-    if (trouble !== null) return;
+  private attempt(work: () => void): void {
+    if (this.trouble !== null) return;
     try {
       work();
     } catch (error) {
-      trouble = error;
+      this.trouble = error;
     }
   }
 
-  function take(entry: ReadEntry): void {
+  private take(entry: ReadEntry): void {
+    const { archive, mostEntries } = this;
     const path = entry.path.replace(/\/$/, '');
     const isFolder = entry.type === 'Directory';
     const isPlain = isFolder || entry.type === 'File' || entry.type === 'OldFile';
     if (!isPlain || !isOurs(path, isFolder)) {
       throw refusal(archive, `it holds what no backup of ours does: ${shown(path)}`);
     }
-    entries++;
-    if (entries > mostEntries) throw refusal(archive, `it holds more than ${mostEntries} files`);
+    this.entries++;
+    if (this.entries > mostEntries) throw refusal(archive, `it holds more than ${mostEntries} files`);
     if (!Number.isSafeInteger(entry.size) || entry.size < 0) throw noArchive(archive, 'a size that is none');
-    declared += entry.size;
-    if (path === ARCHIVE.manifest) takeManifest(entry);
-    else takeFile(entry, path, isFolder);
+    this.declared += entry.size;
+    if (path === ARCHIVE.manifest) this.takeManifest(entry);
+    else this.takeFile(entry, path, isFolder);
   }
 
-  function takeManifest(entry: ReadEntry): void {
-    if (entry.size > MANIFEST_BYTES || manifest !== null) {
-      throw refusal(archive, 'it is no backup made by coterie');
-    }
+  private takeManifest(entry: ReadEntry): void {
+    if (entry.size > MANIFEST_BYTES || this.manifest !== null) throw notOurs(this.archive);
     const pieces: Uint8Array[] = [];
     entry.on('data', (piece) => pieces.push(piece));
     entry.on('end', () =>
-      attempt(() => {
-        manifest = readManifest(archive, Buffer.concat(pieces).toString());
+      this.attempt(() => {
+        this.manifest = readManifest(this.archive, Buffer.concat(pieces).toString());
       }),
     );
   }
 
-  function takeFile(entry: ReadEntry, path: string, isFolder: boolean): void {
+  private takeFile(entry: ReadEntry, path: string, isFolder: boolean): void {
     const parts = path.split('/');
-    const { at, space } = placeOf(parts);
-    hasDatabase ||= path === ARCHIVE.database;
-    const folder = folderOf(parts[0]);
-    if (folder !== null) folders.add(folder);
+    const [first = ''] = parts;
+    const { at, space } = this.placeOf(parts);
+    if (path === ARCHIVE.database) this.hasDatabase = true;
+    else this.folders.add(first);
     const needed = Math.ceil(entry.size / BLOCK) * BLOCK + BLOCK;
     if (space !== undefined) {
       if (needed > space.left) {
         const what = `unpacked it needs more room than there is on the disk of ${space.folder}; make room there first`;
-        throw refusal(archive, what);
+        throw refusal(this.archive, what);
       }
       space.left -= needed;
     }
-    const file = make(archive, path, at, isFolder);
+    const file = make(this.archive, path, at, isFolder);
     if (file === null) {
       entry.resume();
       return;
     }
-    entry.on('data', (piece) => attempt(() => writeFileSync(file, piece)));
+    entry.on('data', (piece) => this.attempt(() => writeFileSync(file, piece)));
     entry.on('end', () => closeSync(file));
   }
-
-  try {
-    await pipeline(Readable.from(bytes), createGunzip(), async (plain: AsyncIterable<Buffer>) => {
-      let read = 0;
-      for await (const piece of plain) {
-        read += piece.length;
-        parser.write(piece);
-        const most = declared + OVERHEAD_BYTES + entries * OVERHEAD_PER_ENTRY;
-        if (read > most) trouble = noArchive(archive, 'it unpacks to far more than the files in it');
-        if (trouble !== null) throw trouble;
-      }
-      parser.end();
-      if (trouble !== null) throw trouble;
-    });
-  } catch (error) {
-    // A refusal above resurfaces as an aborted read.
-    const why = trouble ?? error;
-    throw isOfArchive(why) ? noArchive(archive, why) : why;
-  }
-  if (manifest === null || !hasDatabase) throw refusal(archive, 'it is no backup made by coterie');
-  return { manifest, folders };
 }
 
 function noArchive(archive: string, why: unknown): Fault {
   return refusal(archive, `it is no whole .tar.gz archive (${describe(why)})`);
 }
 
-/** zlib's errors for data that is not gzip. */
-function isOfArchive(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^Z_/.test(String(error.code));
+function notOurs(archive: string): Fault {
+  return refusal(archive, 'it is no backup made by coterie');
 }
 
 /** A name from the archive, safe in one line of text. */
@@ -364,17 +375,13 @@ function shown(path: string): string {
 }
 
 function isOurs(path: string, isFolder: boolean): boolean {
-  const [first, ...rest] = path.split('/');
+  const [first = '', ...rest] = path.split('/');
   const leadsElsewhere = rest.some(
     (part) => part === '' || part === '.' || part === '..' || /[\\\0]/.test(part) || part.startsWith(INSIDE),
   );
   if (leadsElsewhere) return false;
-  if (folderOf(first) !== null) return isFolder || rest.length > 0;
+  if (FOLDERS.includes(first)) return isFolder || rest.length > 0;
   return (first === ARCHIVE.manifest || first === ARCHIVE.database) && rest.length === 0 && !isFolder;
-}
-
-function folderOf(name: string | undefined): Folder | null {
-  return FOLDERS.find((folder) => folder === name) ?? null;
 }
 
 /** Creates a new private file and returns its descriptor; null for a folder. Never opens an existing file. */
@@ -390,24 +397,11 @@ function make(archive: string, path: string, at: string, isFolder: boolean): num
 }
 
 function readManifest(archive: string, text: string): Manifest {
-  const manifest = parsed(text);
-  if (manifest?.format !== ARCHIVE.format || typeof manifest.version !== 'number') {
-    throw refusal(archive, 'it is no backup made by coterie');
+  const manifest = manifestIn(text);
+  if (manifest === null) throw notOurs(archive);
+  if (manifest.version > ARCHIVE.version) {
+    const what = `${archive} was made by a newer coterie (${manifest.madeBy}); update this one first`;
+    throw new Fault('store_newer', what);
   }
-  const { format, version, madeBy, madeAt, logins = false } = manifest;
-  if (version > ARCHIVE.version) {
-    throw new Fault(
-      'store_newer',
-      `${archive} was made by a newer coterie (${madeBy}); update this one first`,
-    );
-  }
-  return { format, version, madeBy: String(madeBy), madeAt: String(madeAt), logins: logins === true };
-}
-
-function parsed(text: string): Partial<Manifest> | null {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
+  return manifest;
 }
