@@ -26,8 +26,6 @@ export interface SocketLimits {
   unreadBytes: number;
 }
 
-type SocketSession = ReturnType<typeof createSession>;
-
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
 const FULL: DoorRefusal = {
@@ -56,7 +54,7 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log) {
   server.on('wsClientError', refuseHandshake);
 
   function begin(line: WebSocket): void {
-    const session = createSession(line, tasks, limits.unreadBytes, log);
+    const session = new SocketSession(line, tasks, limits.unreadBytes, log);
     const state = { session, answers: true };
     open.set(line, state);
     heartbeat ??= setInterval(beat, limits.heartbeatMs);
@@ -127,73 +125,106 @@ function refuseHandshake(error: Error, socket: Duplex): void {
   socket.end(`HTTP/1.1 400 Bad Request\r\n${head}\r\n\r\n${body}`);
 }
 
-function createSession(line: WebSocket, tasks: Tasks, unreadBytes: number, log: Log) {
-  const following = new Map<string, AbortController>();
-  let waiting: { data: Buffer; isBinary: boolean }[] = [];
-  let isWorking = false;
-  let isOver = false;
+class SocketSession {
+  private readonly following = new Map<string, AbortController>();
+  private handled: Promise<void> = Promise.resolve();
+  /** Messages that are not handled yet. */
+  private waiting = 0;
+  private isOver = false;
 
-  function say(answer: SocketAnswer, sent?: () => void): void {
-    line.send(JSON.stringify(answer), sent);
-    if (line.bufferedAmount <= unreadBytes) return;
-    log.warn({ bytes: line.bufferedAmount }, 'socket does not read; closed');
-    line.terminate();
+  constructor(
+    private readonly line: WebSocket,
+    private readonly tasks: Tasks,
+    private readonly unreadBytes: number,
+    private readonly log: Log,
+  ) {}
+
+  hear(data: Buffer, isBinary: boolean): void {
+    this.waiting += 1;
+    if (this.waiting > MOST_WAITING || data.length > LARGE_BYTES) this.line.pause();
+    this.handled = this.handled.then(() => this.take(data, isBinary));
   }
 
-  function refuse(
+  /** It follows a task or is handling a message. */
+  isBusy(): boolean {
+    return this.waiting > 0 || this.following.size > 0;
+  }
+
+  /** Stops sending and handling messages; its tasks continue. */
+  end(): void {
+    this.isOver = true;
+    for (const over of this.following.values()) over.abort(OVER);
+    this.following.clear();
+  }
+
+  private async take(data: Buffer, isBinary: boolean): Promise<void> {
+    try {
+      if (!this.isOver) await this.handle(isBinary ? undefined : parsed(data));
+    } catch (error) {
+      this.log.error({ err: error }, 'socket message failed');
+      this.refuse(null, 'internal error');
+    }
+    this.waiting -= 1;
+    if (this.waiting === 0 && this.line.isPaused) this.line.resume();
+  }
+
+  private say(answer: SocketAnswer, sent?: () => void): void {
+    this.line.send(JSON.stringify(answer), sent);
+    if (this.line.bufferedAmount <= this.unreadBytes) return;
+    this.log.warn({ bytes: this.line.bufferedAmount }, 'socket does not read; closed');
+    this.line.terminate();
+  }
+
+  private refuse(
     taskId: string | null,
     error: string,
     more: { path?: string; about?: 'task:stop' | 'task:message' } = {},
   ): void {
-    say({ type: 'task:error', taskId, error, ...more });
+    this.say({ type: 'task:error', taskId, error, ...more });
   }
 
-  async function work(): Promise<void> {
-    isWorking = true;
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      try {
-        await handle(next.isBinary ? undefined : (parsed(next.data) as object | null | undefined));
-      } catch (error) {
-        log.error({ err: error }, 'socket message failed');
-        refuse(null, 'internal error');
-      }
-    }
-    isWorking = false;
-    if (line.isPaused) line.resume();
-  }
-
-  async function handle(given: object | null | undefined): Promise<void> {
-    if (given === undefined) return refuse(null, 'A message is text, and JSON.');
-    const fields: Record<string, unknown> = { ...given };
-    const taskId = typeof fields.taskId === 'string' ? fields.taskId : null;
+  private async handle(given: unknown): Promise<void> {
+    if (given === undefined) return this.refuse(null, 'A message is text, and JSON.');
+    const fields: Record<string, unknown> = { ...(given as object | null) };
     const { success, data: message, error } = SocketMessage.safeParse(fields);
     if (!success) {
       const { error: words, ...place } = complaintOf(error);
-      return refuse(taskId, words, place);
+      return this.refuse(typeof fields.taskId === 'string' ? fields.taskId : null, words, place);
     }
-    if (message.type === 'task:submit') return submit(message);
-    if (message.type === 'task:stop') return stop(message.taskId);
-    const mode = message.mode ?? message.injectionMode ?? 'followup';
-    const done = await tasks.tell(message.taskId, message.message, mode);
-    if (done === 'added') return;
-    const why = done === 'ended' ? 'The task has ended.' : 'There is no such task.';
-    refuse(message.taskId, why, { path: 'taskId', about: 'task:message' });
+    if (message.type === 'task:submit') return this.submit(message);
+    const { taskId, type: about } = message;
+    const done =
+      message.type === 'task:stop'
+        ? await this.stop(taskId)
+        : await this.tasks.tell(taskId, message.message, message.mode ?? message.injectionMode ?? 'followup');
+    if (done === 'unknown') this.refuse(taskId, 'There is no such task.', { path: 'taskId', about });
+    if (done === 'ended' && about === 'task:message') {
+      this.refuse(taskId, 'The task has ended.', { path: 'taskId', about });
+    }
   }
 
-  async function submit({ deltas, type: _, ...body }: Submitted): Promise<void> {
-    const answer = await tasks.submit(wishOf(body));
-    if (answer.kind === 'unknown agent') return refuse(null, answer.reason, { path: 'agent' });
+  private async submit({ deltas, type: _, ...body }: Submitted): Promise<void> {
+    const answer = await this.tasks.submit(wishOf(body));
+    if (answer.kind === 'unknown agent') return this.refuse(null, answer.reason, { path: 'agent' });
     if (answer.kind === 'conflict') {
-      return refuse(null, 'This key was used with another body.', { path: 'idempotency_key' });
+      return this.refuse(null, 'This key was used with another body.', { path: 'idempotency_key' });
     }
-    if (answer.kind === 'full') return refuse(null, TOO_MANY_WAIT);
+    if (answer.kind === 'full') return this.refuse(null, TOO_MANY_WAIT);
     const { id } = answer.task;
-    say({ type: 'task:started', taskId: id });
-    if (!isOver && !following.has(id)) void follow(id, deltas);
+    this.say({ type: 'task:started', taskId: id });
+    if (!this.isOver && !this.following.has(id)) void this.follow(id, deltas);
+  }
+
+  private stop(taskId: string) {
+    // First, so that nothing more is sent.
+    this.following.get(taskId)?.abort(OVER);
+    this.following.delete(taskId);
+    return this.tasks.stop(taskId);
   }
 
   /** Never rejects. */
-  async function follow(id: string, deltas: boolean): Promise<void> {
+  private async follow(id: string, deltas: boolean): Promise<void> {
+    const { following, tasks } = this;
     const over = new AbortController();
     following.set(id, over);
     try {
@@ -201,46 +232,24 @@ function createSession(line: WebSocket, tasks: Tasks, unreadBytes: number, log: 
         if (over.signal.aborted) return;
         if (progress.kind === 'end') {
           const { status, result } = progress.task;
-          if (status === 'completed' && result !== null) say({ type: 'task:completed', taskId: id, result });
-          else refuse(id, reasonOf(progress.task));
+          if (status === 'completed' && result !== null) {
+            this.say({ type: 'task:completed', taskId: id, result });
+          } else this.refuse(id, reasonOf(progress.task));
         }
         if (progress.kind !== 'text-delta' || !deltas) continue;
         const { text } = progress;
         // Back-pressure: the next delta waits until this one is written.
-        await new Promise<void>((resolve) => say({ type: 'task:text-delta', taskId: id, text }, resolve));
+        await new Promise<void>((resolve) =>
+          this.say({ type: 'task:text-delta', taskId: id, text }, resolve),
+        );
       }
     } catch (error) {
-      log.error({ err: error, task: id }, 'task not followed any more');
-      if (!over.signal.aborted) refuse(id, 'The gateway lost sight of this task; ask for it under its key.');
+      this.log.error({ err: error, task: id }, 'task not followed any more');
+      if (!over.signal.aborted) {
+        this.refuse(id, 'The gateway lost sight of this task; ask for it under its key.');
+      }
     } finally {
       if (following.get(id) === over) following.delete(id);
     }
   }
-
-  async function stop(taskId: string): Promise<void> {
-    // First, so that nothing more is sent.
-    following.get(taskId)?.abort(OVER);
-    following.delete(taskId);
-    if ((await tasks.stop(taskId)) === 'unknown') {
-      refuse(taskId, 'There is no such task.', { path: 'taskId', about: 'task:stop' });
-    }
-  }
-
-  return {
-    hear(data: Buffer, isBinary: boolean): void {
-      if (isOver) return;
-      waiting.push({ data, isBinary });
-      if (waiting.length >= MOST_WAITING || data.length > LARGE_BYTES) line.pause();
-      if (!isWorking) void work();
-    },
-    /** It follows a task or is handling a message. */
-    isBusy: () => isWorking || following.size > 0,
-    /** Stops sending and handling messages; its tasks continue. */
-    end(): void {
-      isOver = true;
-      waiting = [];
-      for (const over of following.values()) over.abort(OVER);
-      following.clear();
-    },
-  };
 }
