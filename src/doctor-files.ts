@@ -1,10 +1,10 @@
 /** Findings of `coterie doctor` on files: colliding names, personas; and the route of one message. */
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type Config, modelsOf } from './config.js';
 import { entriesBelow, within } from './core/beneath.js';
 import { Fault } from './core/errors.js';
 import { namesIn } from './core/file-access.js';
-import { sameNames } from './core/file-names.js';
+import { composed } from './core/file-names.js';
 import type { Log } from './core/log.js';
 import type { Fate } from './core/memory.js';
 import { isChatId } from './groups/paths.js';
@@ -17,32 +17,28 @@ const MOST_FAULTS_TOLD = 50;
 
 /** One sentence per name that looks the same as another and differs in bytes: only one of the files is found. */
 export async function nameFindings(folders: readonly string[]): Promise<string[]> {
-  const findings: string[] = [];
+  const names = new Map<string, { folder: string; path: string; times: number }>();
   for (const folder of folders) {
+    const looking = within(folder, [], async (open) => {
+      let looked = 0;
+      for await (const { path, name } of entriesBelow(open)) {
+        if (++looked > MOST_ENTRIES) break;
+        const looks = join(folder, dirname(path), composed(name));
+        const times = (names.get(looks)?.times ?? 0) + 1;
+        names.set(looks, { folder, path, times });
+      }
+    });
     // Other checks report missing and unreadable folders.
-    for (const [one = '', ...others] of await pairsBelow(folder).catch(() => [])) {
-      findings.push(
-        `${folder}: ${one} stands there ${others.length + 1} times, in letters that look the same (composed and ` +
-          'decomposed Unicode); under its usual name, the composed one, only one of them is found; rename the other',
-      );
-    }
+    await looking.catch(() => {});
   }
-  return findings.slice(0, MOST_NAMES_TOLD);
-}
-
-async function pairsBelow(root: string): Promise<string[][]> {
-  const names = new Map<string, string[]>();
-  await within(root, [], async (folder) => {
-    let looked = 0;
-    for await (const { path } of entriesBelow(folder)) {
-      if (++looked > MOST_ENTRIES) break;
-      const at = dirname(path);
-      const there = names.get(at);
-      if (there === undefined) names.set(at, [path]);
-      else there.push(path);
-    }
-  });
-  return [...names.values()].flatMap(sameNames);
+  const alike = [...names.values()].filter(({ times }) => times > 1);
+  return alike
+    .slice(0, MOST_NAMES_TOLD)
+    .map(
+      ({ folder, path, times }) =>
+        `${folder}: ${path} stands there ${times} times, in letters that look the same (composed and decomposed ` +
+        'Unicode); under its usual name, the composed one, only one of them is found; rename the other',
+    );
 }
 
 /** One sentence per unusable entry of a persona's file, and the number of personas. */

@@ -42,13 +42,6 @@ function meant(name: string, there: readonly string[]): string | null {
   return there.filter((each) => composed(each) === wanted).sort()[0] ?? null;
 }
 
-/** Two or more names that differ only in Unicode form. */
-export function sameNames(names: readonly string[]): string[][] {
-  const groups = new Map<string, string[]>();
-  for (const name of names) groups.set(composed(name), [...(groups.get(composed(name)) ?? []), name]);
-  return [...groups.values()].filter(({ length }) => length > 1);
-}
-
 function isAscii(name: string): boolean {
   return /^[\x20-\x7e]*$/.test(name);
 }

@@ -58,7 +58,7 @@ const HEAD = 'audit.head';
 const WHO_CHARS = 400;
 const WHAT_CHARS = 1_000;
 const DETAIL_CHARS = 20_000;
-const LINE_END = 0x0a;
+export const LINE_END = 0x0a;
 
 export function lineOf(draft: Draft, { n, hash: before }: Link): { text: string; link: Link } {
   const { at, kind, who, where, what, word, details, torn } = draft;
@@ -117,10 +117,6 @@ export function* linesOf(file: Buffer) {
   }
 }
 
-export function olderName(from: number): string {
-  return `audit.${from}.jsonl`;
-}
-
 /** Oldest first. */
 export async function olderFiles(folder: string): Promise<{ name: string; from: number }[]> {
   const names = await readdir(folder).catch(nullIfMissing);
@@ -149,21 +145,15 @@ export async function* filesIn(
   }
 }
 
-/** Reads from an offset on. `isUnended`: the file does not end with a newline. */
-export async function readIfThere(
-  path: string,
-  from = 0,
-): Promise<{ bytes: Buffer; ino: number; isUnended: boolean } | null> {
+/** Reads from an offset on. */
+export async function readIfThere(path: string, from = 0): Promise<{ bytes: Buffer; ino: number } | null> {
   const file = await openFile(path).catch(nullIfMissing);
   if (file === null) return null;
   try {
     const { ino, size } = await file.stat();
-    // One byte more before the offset: it may be the file's last one.
-    const start = Math.max(0, Math.min(from, size) - 1);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(size - start), 0, size - start, start);
-    const read = buffer.subarray(0, bytesRead);
-    const isUnended = read.length > 0 && read.at(-1) !== LINE_END;
-    return { bytes: from === 0 ? read : read.subarray(1), ino, isUnended };
+    const length = Math.max(0, size - from);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, from);
+    return { bytes: buffer.subarray(0, bytesRead), ino };
   } finally {
     await file.close();
   }
@@ -180,13 +170,13 @@ export async function openFile(path: string, flags: number = constants.O_RDONLY)
   return file;
 }
 
-export async function readHead(folder: string): Promise<Head | 'gone' | 'unreadable'> {
+export async function readHead(folder: string): Promise<Head | 'is gone' | 'cannot be read'> {
   const file = await readIfThere(join(folder, HEAD));
-  if (file === null) return 'gone';
+  if (file === null) return 'is gone';
   try {
     return auditHead.parse(JSON.parse(file.bytes.toString()));
   } catch {
-    return 'unreadable';
+    return 'cannot be read';
   }
 }
 

@@ -57,10 +57,10 @@ function beginningOf(head: Head | string): number | null {
   return typeof head === 'string' ? null : head.begins.n;
 }
 
-async function withoutHead(folder: string, head: 'gone' | 'unreadable'): Promise<Verdict> {
+async function withoutHead(folder: string, state: 'is gone' | 'cannot be read'): Promise<Verdict> {
   const { done: isEmpty } = await filesIn(folder, 'newest first').next();
-  const what = `${head === 'gone' ? 'is gone' : 'cannot be read'}: it says how far the log had come`;
-  const broken = head === 'gone' && isEmpty ? null : { file: 'audit.head', line: 0, what };
+  const what = `${state}: it says how far the log had come`;
+  const broken = state === 'is gone' && isEmpty ? null : { file: 'audit.head', line: 0, what };
   return { entries: 0, first: null, last: null, broken };
 }
 

@@ -19,12 +19,12 @@ import {
   filesIn,
   type Head,
   hashOf,
+  LINE_END,
   type Link,
   lineOf,
   linesOf,
   NEW_HEAD,
   olderFiles,
-  olderName,
   openFile,
   readHead,
   readIfThere,
@@ -142,9 +142,7 @@ function gap({ count, since }: { count: number; since: string }): string {
 /** When it resolves, all entries are on disk; if it rejects, none is in the log. */
 async function appendLines(options: AuditLogOptions, drafts: Draft[], at: string): Promise<void> {
   const { folder, fileBytes = FILE_BYTES } = options;
-  const found = await findEnd(folder, at);
-  let { head } = found;
-  const added = found.notes;
+  let { head, notes: added } = await findEnd(folder, at);
   // An estimate: a line is a little longer than its draft.
   const size = Buffer.byteLength(JSON.stringify(drafts)) + drafts.length * 250;
   const isFull = head.bytes > 0 && head.bytes + size > fileBytes;
@@ -154,19 +152,19 @@ async function appendLines(options: AuditLogOptions, drafts: Draft[], at: string
     await writeHead(folder, head);
     head = await removeOldest(options, head, (what) => added.push(ownEntry('audit', what, at)));
   }
-  let text = found.isUnended ? '\n' : '';
+  let lines = '';
   let link: Link = head;
   for (const draft of [...added, ...drafts]) {
     const next = lineOf(draft, link);
-    text += next.text;
+    lines += next.text;
     link = next.link;
   }
-  const file = await openFile(
-    join(folder, CURRENT),
-    constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT,
-  );
+  const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT;
+  const file = await openFile(join(folder, CURRENT), flags);
   try {
     const { size: before } = await file.stat();
+    const { buffer: last, bytesRead } = await file.read(Buffer.alloc(1), 0, 1, Math.max(0, before - 1));
+    const text = bytesRead === 0 || last[0] === LINE_END ? lines : `\n${lines}`;
     try {
       await file.appendFile(text);
       await file.datasync();
@@ -186,8 +184,6 @@ interface AuditEnd {
   head: Head;
   /** Entries about the log itself, written first. */
   notes: Draft[];
-  /** The file does not end with a newline. */
-  isUnended: boolean;
 }
 
 /** The head, advanced over complete lines that a process wrote before it crashed. */
@@ -197,10 +193,9 @@ async function findEnd(folder: string, at: string): Promise<AuditEnd> {
   const tail = await readIfThere(join(folder, CURRENT), head.bytes);
   // The file was renamed before the head was updated, or somebody removed it.
   if (tail === null) {
-    const begun = head.bytes > 0 ? { ...head, bytes: 0, from: head.n + 1 } : head;
-    return { head: begun, notes: [], isUnended: false };
+    return { head: head.bytes > 0 ? { ...head, bytes: 0, from: head.n + 1 } : head, notes: [] };
   }
-  const { bytes, isUnended } = tail;
+  const { bytes } = tail;
   let { n, hash } = head;
   let good = 0;
   for (const { bytes: line, end, isWhole } of linesOf(bytes)) {
@@ -210,47 +205,40 @@ async function findEnd(folder: string, at: string): Promise<AuditEnd> {
     good = end;
   }
   const reached = { ...head, n, hash, bytes: head.bytes + good };
-  if (good === bytes.length) return { head: reached, notes: [], isUnended };
-  const left = Buffer.concat([bytes.subarray(good), Buffer.from(isUnended ? '\n' : '')]);
+  if (good === bytes.length) return { head: reached, notes: [] };
+  const left = Buffer.concat([bytes.subarray(good), Buffer.from(bytes.at(-1) === LINE_END ? '' : '\n')]);
   const what = `the ${left.length} bytes before this line were being written when the process or the machine ended`;
   const torn = { bytes: left.length, hash: hashOf(left) };
-  return { head: reached, notes: [{ ...ownEntry('torn', what, at), torn }], isUnended };
+  return { head: reached, notes: [{ ...ownEntry('torn', what, at), torn }] };
 }
 
 /** The head is written before the first entry, so unless the log is empty, somebody removed it. */
-async function withoutHead(folder: string, state: 'gone' | 'unreadable', at: string): Promise<AuditEnd> {
+async function withoutHead(folder: string, state: string, at: string): Promise<AuditEnd> {
   const head = { ...NEW_HEAD };
   let begins: Link | null = null;
-  let last: { name: string; bytes: Buffer; first: number | null } | null = null;
+  let isEmpty = true;
   for await (const { name, bytes } of filesIn(folder, 'oldest first')) {
-    last = { name, bytes, first: null };
+    isEmpty = false;
+    if (name === CURRENT) Object.assign(head, { bytes: bytes.length, from: head.n + 1 });
     for (const { bytes: line } of linesOf(bytes)) {
       const read = readLine(line);
       if (read === null) continue;
       begins ??= linkBefore(read.line);
-      last.first ??= read.line.n;
       if (read.intact) Object.assign(head, { n: read.line.n, hash: read.line.hash });
     }
   }
-  if (last === null && state === 'gone') {
+  if (isEmpty && state === 'is gone') {
     await writeHead(folder, NEW_HEAD);
-    return { head, notes: [], isUnended: false };
+    return { head, notes: [] };
   }
-  const current = last?.name === CURRENT ? last : null;
-  Object.assign(head, {
-    bytes: current?.bytes.length ?? 0,
-    from: current?.first ?? head.n + 1,
-    begins: begins ?? BEGINNING,
-  });
-  const problem = state === 'gone' ? 'is gone' : 'cannot be read';
-  const what = `audit.head ${problem}: whether entries are missing before this is not known`;
-  const isUnended = current !== null && current.bytes.length > 0 && current.bytes.at(-1) !== 0x0a;
-  return { head, notes: [ownEntry('broken', what, at)], isUnended };
+  if (head.bytes === 0) head.from = head.n + 1;
+  const what = `audit.head ${state}: whether entries are missing before this is not known`;
+  return { head: { ...head, begins: begins ?? BEGINNING }, notes: [ownEntry('broken', what, at)] };
 }
 
 /** False if the older file's name is taken: nothing is ever overwritten. */
 async function rotate(folder: string, { from }: Head): Promise<boolean> {
-  const older = join(folder, olderName(from));
+  const older = join(folder, `audit.${from}.jsonl`);
   if (await stat(older).catch(() => null)) return false;
   await rename(join(folder, CURRENT), older);
   await syncFolder(folder);
