@@ -21,9 +21,11 @@ import {
   bodyFields,
   headers,
   ids,
+  list,
   mcpServer,
   needed,
   optional,
+  pattern,
   redisAddress,
   seconds,
   section,
@@ -47,12 +49,9 @@ const access = {
 };
 
 const LIKE_OPENAI = 'like https://api.openai.com/v1';
-const TEMPERATURE = 'a number from 0 to 2';
 const MONEY = 'an amount of money in the unit of the prices, 0 or more';
 const PRICE = 'a price per million tokens, 0 or more';
-const HOURS = 'two times of day like "22:00-08:00"';
 const QUIET_HOURS = /^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$/;
-const DURATION = 'a number of minutes, hours or days, like 30m, 6h or 1d';
 const DAYS = 'a whole number of 1 or more, or never';
 
 /** The defaults of `access`. */
@@ -98,9 +97,7 @@ const server = {
 
 /** Request parameters of a model server. */
 const serverWishes = {
-  temperature: amount(TEMPERATURE, 0)
-    .refine((value) => value <= 2, expected(TEMPERATURE))
-    .optional(),
+  temperature: amount('a number from 0 to 2', 0, 2).optional(),
   extra: bodyFields().optional(),
   headers: headers().optional(),
 };
@@ -154,8 +151,8 @@ export const configKeys = z.strictObject({
       images: choice('auto', 'yes', 'no').default('auto'),
       ...prices,
       ...serverWishes,
-      choices: z.array(modelChoice, expected('a list of models')).default([]),
-      fallbacks: z.array(modelServer, expected('a list of servers, each with base_url and name')).default([]),
+      choices: list(modelChoice, 'a list of models').default([]),
+      fallbacks: list(modelServer, 'a list of servers, each with base_url and name').default([]),
     },
     needed('base_url', `the address of the server that has model.name, ${LIKE_OPENAI}`, 'name'),
     [
@@ -191,21 +188,17 @@ export const configKeys = z.strictObject({
     shell: section({
       sandbox: choice('bubblewrap', 'none').default('bubblewrap'),
       network: truth().default(false),
-      env: z
-        .array(text('the name of an environment variable'), expected('names of environment variables'))
-        .default([]),
+      env: list(text('the name of an environment variable'), 'names of environment variables').default([]),
       timeout_seconds: seconds().default(60),
       memory_mb: whole(16).default(512),
     }),
     web: section({
       timeout_seconds: seconds().default(20),
       max_bytes: whole(1000).default(2_000_000),
-      allow_hosts: z
-        .array(
-          text(HOST).refine((host) => allowedHost(host) !== null, expected(HOST)),
-          expected('a list of hosts'),
-        )
-        .default([]),
+      allow_hosts: list(
+        text(HOST).refine((host) => allowedHost(host) !== null, expected(HOST)),
+        'a list of hosts',
+      ).default([]),
     }),
   }),
   mcp: section({
@@ -214,15 +207,15 @@ export const configKeys = z.strictObject({
       .default({}),
   }),
   agents: section({
-    roots: z.array(text('the path of a folder'), expected('a list of paths of folders')).default([]),
+    roots: list(text('the path of a folder'), 'a list of paths of folders').default([]),
   }),
   approvals: section({ minutes: amount('a number of minutes above 0', 0.001).default(30) }),
   schedules: section({
     missed: choice('once', 'skip').default('once'),
-    quiet_hours: optional(z.string(expected(HOURS)).regex(QUIET_HOURS, expected(HOURS))),
+    quiet_hours: optional(pattern('two times of day like "22:00-08:00"', QUIET_HOURS)),
   }),
   digests: section({
-    every: optional(z.string(expected(DURATION)).regex(/^[1-9]\d*[mhd]$/, expected(DURATION))),
+    every: optional(pattern('a number of minutes, hours or days, like 30m, 6h or 1d', /^[1-9]\d*[mhd]$/)),
     chats: ids().default([]),
   }),
   network: section({
@@ -231,10 +224,8 @@ export const configKeys = z.strictObject({
         .string(expected(PROXY_FORM))
         .refine((value) => value === 'off' || proxyOf(value, '') !== null, expected(PROXY_FORM)),
     ),
-    no_proxy: optional(z.array(text('a host'), expected('a list of hosts'))),
-    connect_attempt_seconds: amount('a number of seconds from 0.25 to 60', 0.25)
-      .refine((value) => value <= 60, expected('a number of seconds from 0.25 to 60'))
-      .default(5),
+    no_proxy: optional(list(text('a host'), 'a list of hosts')),
+    connect_attempt_seconds: amount('a number of seconds from 0.25 to 60', 0.25, 60).default(5),
   }),
   redis: section({
     url: optional(redisAddress()),

@@ -18,6 +18,14 @@ export function optional<Schema extends z.ZodType>(schema: Schema) {
   return z.nullable(schema).default(null as never);
 }
 
+export function list<Item extends z.ZodType>(item: Item, what: string) {
+  return z.array(item, expected(what));
+}
+
+export function pattern(what: string, form: RegExp) {
+  return z.string(expected(what)).check(z.regex(form, expected(what)));
+}
+
 export function seconds() {
   return amount('a number of seconds above 0', 0.001);
 }
@@ -48,7 +56,7 @@ export function section<Shape extends z.ZodRawShape>(
 
 export function toolGroups() {
   const what = `a list of groups of tools: ${TOOL_GROUPS.join(', ')}`;
-  return z.array(z.enum(TOOL_GROUPS, expected(what)), expected(what));
+  return list(z.enum(TOOL_GROUPS, expected(what)), what);
 }
 
 /** The tool groups allowed in one chat or channel. */
@@ -58,13 +66,13 @@ export function allowance() {
 
 /** An MCP server: a child process or an address. */
 export function mcpServer() {
-  const names = () => z.array(text('the name of a tool'), expected('a list of names of tools'));
+  const names = () => list(text('the name of a tool'), 'a list of names of tools');
   const either = 'either command, with args, env and cwd, or url, with headers and oauth';
   return z
     .strictObject(
       {
         command: text('a command').optional(),
-        args: z.array(z.string(expected('a text')), expected('a list of arguments')).optional(),
+        args: list(z.string(expected('a text')), 'a list of arguments').optional(),
         env: z
           .record(z.string(), z.string(expected('a text')), expected('variables and their values'))
           .optional(),
@@ -95,8 +103,7 @@ export function mcpServer() {
 }
 
 export function ids() {
-  const words = expected('ids like telegram_-1001234567890');
-  return z.array(z.string(words).regex(/^[a-z]+_[A-Za-z0-9._@%-]+$/, words), expected('a list of ids'));
+  return list(pattern('ids like telegram_-1001234567890', /^[a-z]+_[A-Za-z0-9._@%-]+$/), 'a list of ids');
 }
 
 export function bodyFields() {

@@ -3,7 +3,8 @@
  * secret, body size.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { type IncomingHttpHeaders, type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { Webhook } from '../core/channel.js';
 
 /** Maximum size of a body, declared or counted. */
@@ -78,6 +79,19 @@ function bodyRefusal(method: string, headers: IncomingHttpHeaders): DoorRefusal 
     return { status: 415, error: 'a compressed body is not accepted' };
   }
   return declared > MOST_BODY_BYTES ? { status: 413, error: 'too large' } : null;
+}
+
+/** Before the handshake of a socket, when there is no response to write to. */
+export function refuseUpgrade(socket: Duplex, { status, error, headers = {} }: DoorRefusal): void {
+  const body = JSON.stringify({ error });
+  const lines = Object.entries({
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    connection: 'close',
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`;
+  socket.end(text, () => socket.destroy());
 }
 
 /** Names and addresses that only this machine can reach. */

@@ -9,14 +9,13 @@ import {
   type Server,
   type ServerOptions,
   type ServerResponse,
-  STATUS_CODES,
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { OVER } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { AppOptions } from './app.js';
-import { type DoorRefusal, refusalOf } from './guard.js';
+import { type DoorRefusal, refusalOf, refuseUpgrade } from './guard.js';
 import type { SocketLimits, Sockets } from './socket.js';
 
 interface ConnectionLimits {
@@ -195,18 +194,6 @@ function takeUpgrades(server: Server, options: BoardOptions): { close(): void; c
 function isForSocket({ method, url = '', headers }: IncomingMessage, { tasks }: BoardOptions): boolean {
   const isWebSocket = headers.upgrade?.toLowerCase() === 'websocket';
   return tasks !== undefined && method === 'GET' && url.split('?', 1)[0] === '/ws' && isWebSocket;
-}
-
-function refuseUpgrade(socket: Socket, { status, error, headers = {} }: DoorRefusal): void {
-  const body = JSON.stringify({ error });
-  const lines = Object.entries({
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-    connection: 'close',
-    ...headers,
-  }).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
-  socket.destroySoon();
 }
 
 function cannotListen(host: string, port: number, error: NodeJS.ErrnoException): Fault {

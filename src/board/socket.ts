@@ -5,13 +5,12 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { OVER } from '../core/clock.js';
 import type { Log } from '../core/log.js';
 import type { Tasks } from '../core/task.js';
 import { parsed } from './api.js';
-import { type DoorRefusal, MOST_BODY_BYTES } from './guard.js';
+import { type DoorRefusal, MOST_BODY_BYTES, refuseUpgrade } from './guard.js';
 import { complaintOf, reasonOf, type SocketAnswer, SocketMessage, TOO_MANY_WAIT, wishOf } from './schemas.js';
 import { followTask } from './task-stream.js';
 
@@ -51,7 +50,7 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log) {
   const open = new Map<WebSocket, { session: SocketSession; answers: boolean }>();
   let heartbeat: NodeJS.Timeout | null = null;
 
-  server.on('wsClientError', refuseHandshake);
+  server.on('wsClientError', (error, socket) => refuseUpgrade(socket, { status: 400, error: error.message }));
 
   function begin(line: WebSocket): void {
     const session = new SocketSession(line, tasks, limits.unreadBytes, log);
@@ -117,12 +116,6 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log) {
       for (const [line, { session }] of open) drop(line, session);
     },
   };
-}
-
-function refuseHandshake(error: Error, socket: Duplex): void {
-  const body = JSON.stringify({ error: error.message });
-  const head = `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close`;
-  socket.end(`HTTP/1.1 400 Bad Request\r\n${head}\r\n\r\n${body}`);
 }
 
 class SocketSession {

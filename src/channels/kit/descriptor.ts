@@ -68,9 +68,9 @@ export function whole(least: number, most = Number.MAX_SAFE_INTEGER) {
   return number(z.int(words).check(z.gte(least, words), ...end));
 }
 
-export function amount(what: string, least: number) {
+export function amount(what: string, least: number, most = Number.MAX_VALUE) {
   const words = expected(what);
-  return number(z.number(words).min(least, words));
+  return number(z.number(words).check(z.gte(least, words), z.lte(most, words)));
 }
 
 export function rate() {
