@@ -2,7 +2,7 @@
  * Finds, reads, checks and resolves the configuration before anything else starts. All faults are reported together,
  * with file, line, key and expectation. `config-keys.ts` has the keys.
  */
-import { access, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import type * as z from 'zod';
@@ -11,6 +11,7 @@ import { CHANNELS } from './channels/list.js';
 import { ACCESS, configKeys, laterKeys } from './config-keys.js';
 import type { AccessRules } from './core/access.js';
 import { describe, Fault } from './core/errors.js';
+import { codeOf } from './core/file-access.js';
 import { hintFor, knownPart, parseKnown } from './core/known-keys.js';
 import type { ServerSettings } from './mcp/settings.js';
 import { proxiesOf } from './network/rules.js';
@@ -39,15 +40,8 @@ export interface LoadedConfig {
 }
 
 export async function loadConfig(from: From): Promise<LoadedConfig> {
-  const file = await findFile(from);
-  const folder = file === null ? from.workingDirectory : resolve(from.workingDirectory, dirname(file));
-  const source =
-    file === null
-      ? ''
-      : await readFile(file, 'utf8').catch((error: unknown) => {
-          const message = `The configuration file ${file} cannot be read: ${describe(error)}`;
-          throw new Fault('configuration', message, error);
-        });
+  const { file, source } = await readConfigFile(from);
+  const folder = file === null ? from.workingDirectory : dirname(file);
   const yaml = readYaml(source, folder, from.environment);
   const { parsed, unknown } = parseKnown(configKeys, yaml.data);
   const say = (path: PropertyKey[], message: string, line = yaml.positionOf(path)?.line ?? null) =>
@@ -114,17 +108,20 @@ export async function processConfig(
 }
 
 /** --config, else COTERIE_CONFIG, else ./config.yaml. A file named explicitly must exist. */
-async function findFile({ argumentPath, environment, workingDirectory }: From): Promise<string | null> {
+async function readConfigFile({ argumentPath, environment, workingDirectory }: From) {
   const named = argumentPath ?? (environment.COTERIE_CONFIG || undefined);
   const file = resolve(workingDirectory, named ?? 'config.yaml');
-  const there = await access(file).then(
-    () => true,
-    (error: NodeJS.ErrnoException) => error.code !== 'ENOENT' && error.code !== 'ENOTDIR',
-  );
-  if (there) return file;
-  if (named === undefined) return null;
-  const source = argumentPath === undefined ? 'COTERIE_CONFIG' : '--config';
-  throw new Fault('configuration', `There is no configuration file at ${file}, which ${source} names.`);
+  try {
+    return { file, source: await readFile(file, 'utf8') };
+  } catch (error) {
+    if (!['ENOENT', 'ENOTDIR'].includes(codeOf(error))) {
+      const message = `The configuration file ${file} cannot be read: ${describe(error)}`;
+      throw new Fault('configuration', message, error);
+    }
+    if (named === undefined) return { file: null, source: '' };
+    const source = argumentPath === undefined ? 'COTERIE_CONFIG' : '--config';
+    throw new Fault('configuration', `There is no configuration file at ${file}, which ${source} names.`);
+  }
 }
 
 /** Relative paths start at `folder`. */
@@ -240,11 +237,8 @@ function resolvePlatforms({ channels, access }: ConfigKeys) {
   const resolved = CHANNELS.map((descriptor) => {
     const section = channels[descriptor.name];
     const isOn = section !== undefined && (!('enabled' in section) || section.enabled);
-    if (!isOn) return [descriptor.name, null];
-    return [
-      descriptor.name,
-      { ...camel(section), access: rules(access, descriptor.access ?? {}, section.access) },
-    ];
+    const ofChannel = isOn && rules(access, descriptor.access ?? {}, section.access);
+    return [descriptor.name, ofChannel ? { ...camel(section), access: ofChannel } : null];
   });
   return Object.fromEntries(resolved) as {
     [D in (typeof CHANNELS)[number] as D['name']]:

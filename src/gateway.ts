@@ -5,9 +5,10 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Conversation } from './conversation/conversation.js';
 import type { Channel } from './core/channel.js';
-import { type Clock, OVER } from './core/clock.js';
+import type { Clock } from './core/clock.js';
 import { describe } from './core/errors.js';
 import type { Log } from './core/log.js';
+import { orAfter } from './core/patience.js';
 import type { Store } from './core/store.js';
 
 export interface GatewayParts {
@@ -59,10 +60,7 @@ export function createGateway(parts: GatewayParts) {
     }
     // Starting the rest blocks the event loop for tens of milliseconds: replies and acknowledgements go first.
     await firstMessages;
-    const patience = new AbortController();
-    const idle = Promise.all(names.map(conversation.idle));
-    await Promise.race([idle, clock.sleep(BACKGROUND_WITHIN_MS, patience.signal)]);
-    patience.abort(OVER);
+    await orAfter(Promise.all(names.map(conversation.idle)), BACKGROUND_WITHIN_MS, clock);
     for (const begin of parts.background) {
       if (intake.signal.aborted) return;
       const end = await begin();

@@ -1,7 +1,7 @@
 /** Paths below `data_dir`, and how a command enters it. */
 import { join } from 'node:path';
 import type { Config } from './config.js';
-import { type Clock, systemClock } from './core/clock.js';
+import { systemClock } from './core/clock.js';
 import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
 import { closeToOthers, type DataLock, shareLock, takeLock } from './operating/lock.js';
@@ -44,11 +44,7 @@ const PAUSE_MS = 100;
  * For every command that opens the data folder: finishes an interrupted restore, closes files that others could read,
  * and keeps restores from starting until the lock is released. Throws Fault while a restore runs.
  */
-export async function enterData(
-  folders: DataFolders,
-  log: Log,
-  clock: Clock = systemClock,
-): Promise<DataLock> {
+export async function enterData(folders: DataFolders, log: Log): Promise<DataLock> {
   for (let tries = 0; tries < TRIES; tries++) {
     const shared = await shareLock(restoreLockOf(folders));
     if (shared !== null && !(await isHalfRestored(folders.dataDir))) {
@@ -58,7 +54,7 @@ export async function enterData(
     shared?.release();
     const alone = shared && (await takeLock(restoreLockOf(folders)));
     if (alone) await finishBroken(folders, log).finally(() => alone.release());
-    else await clock.sleep(PAUSE_MS);
+    else await systemClock.sleep(PAUSE_MS);
   }
   const { dataDir } = folders;
   throw new Fault('already_running', `A restore is at work on ${dataDir}; try again when it is done.`);

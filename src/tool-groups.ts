@@ -70,27 +70,15 @@ export function toolGroupsOf(parts: ToolParts): {
   programs: ToolGroups;
 } {
   const { config, store, channels, archives, recall, deliver, zone, clock, settings } = parts;
-  const { workFolder, mediaFolder, workspaceFolder, skillsFolder, hidden, promptFiles, environment, newId } =
-    parts;
   const post = deliver.sideMessage;
-  const folders: ToolFolders = {
-    workFolder,
-    mediaFolder,
-    workspaceFolder,
-    skillsFolder,
-    skills: null,
-    hidden,
-    promptFiles,
-  };
-  const withSkills: ToolFolders = { ...folders, skills: parts.skills };
+  const withSkills: ToolFolders = parts;
+  const folders: ToolFolders = { ...parts, skills: null };
   const slots = createSlots(MOST_SEARCHES);
   const filesIn = (folders: ToolFolders) => {
     const find = { folders, clock, slots };
     return [readFile(folders), writeFile(folders), editFile(folders), glob(find), grep(find)];
   };
-  const shellIn = (folders: ToolFolders) => [
-    shell({ folders, clock, newId, settings: config.tools.shell, environment }),
-  ];
+  const shellIn = (folders: ToolFolders) => [shell({ ...parts, folders, settings: config.tools.shell })];
   const { web } = config.tools;
   const network = systemNetwork(parts.outward);
   const activate = activateSkill(parts.skills);

@@ -138,26 +138,16 @@ export function streamOf(
   log: Log,
 ): ReadableStream<Uint8Array> {
   const left = new AbortController();
-  let making: AsyncGenerator<Uint8Array> | null = null;
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        making ??= pieces(left.signal);
-        try {
-          const { value, done } = await making.next();
-          if (done) controller.close();
-          else controller.enqueue(value);
-        } catch (error) {
-          // The status has been sent: only a broken connection can signal the error.
-          log.error({ err: error, path: context.req.path }, 'HTTP answer broke off');
-          context.env.outgoing.destroy();
-        }
-      },
-      async cancel() {
-        left.abort(OVER);
-        await making?.return(undefined);
-      },
-    },
-    { highWaterMark: 0 },
-  );
+  const { outgoing } = context.env;
+  outgoing.once('close', () => left.abort(OVER));
+  async function* logged(): AsyncGenerator<Uint8Array> {
+    try {
+      yield* pieces(left.signal);
+    } catch (error) {
+      // The status has been sent: only a broken connection can signal the error.
+      log.error({ err: error, path: context.req.path }, 'HTTP answer broke off');
+      outgoing.destroy();
+    }
+  }
+  return ReadableStream.from(logged());
 }

@@ -14,13 +14,9 @@ export interface OpenFolder {
   path: string;
 }
 
-async function openFolder(path: string): Promise<OpenFolder> {
-  return { handle: await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), path };
-}
-
 /** For calls that take a path. `name` is a single name, not `..`. */
-export function entryOf({ handle, path }: OpenFolder, name: string): string {
-  return join(pathTo({ handle, path }), name);
+export function entryOf(folder: OpenFolder, name: string): string {
+  return join(pathTo(folder), name);
 }
 
 async function openWithin(folder: OpenFolder, name: string): Promise<OpenFolder> {
@@ -50,7 +46,7 @@ export async function within<T>(
   use: (folder: OpenFolder) => Promise<T>,
   enter: (folder: OpenFolder, name: string) => Promise<OpenFolder> = openWithin,
 ): Promise<T> {
-  let folder = await openFolder(root);
+  let folder = { handle: await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), path: root };
   try {
     for (const name of names) {
       const next = await enter(folder, name);

@@ -149,7 +149,7 @@ export interface Webhook {
   handle(body: unknown, secret: string | null): Promise<number>;
 }
 
-interface ChannelTraits {
+export interface Channel {
   /** Letters only; the prefix of all ids of this channel. */
   readonly name: string;
   readonly limits: ChannelLimits;
@@ -161,9 +161,7 @@ interface ChannelTraits {
   /** Clients split longer texts. */
   readonly typedAtMost?: readonly number[];
   readonly webhook?: Webhook;
-}
 
-export interface Channel extends ChannelTraits {
   /**
    * Returns soon. Never rejects for outages or rejected logins: `status` shows them and the channel recovers. When the
    * signal aborts, intake ends and pending `receive` calls are awaited; sending works until `stop`.
@@ -246,13 +244,10 @@ export interface NewDelivery {
   replyTo: string | null;
 }
 
-export interface Delivery extends NewDelivery {
+export interface Delivery extends NewDelivery, Recipient {
   id: number;
   chatId: ChatId;
   channel: string;
-  address: Address;
-  threadId: string | null;
-  kind: 'direct' | 'group';
   createdAt: number;
   attempts: number;
   /** Attempts with an unknown outcome: broken connections, and crashes. */
@@ -284,12 +279,9 @@ export interface Greeting {
   hearers: PersonaId[];
 }
 
-export interface Post {
+export interface Post extends Recipient {
   chatId: ChatId;
   channel: string;
-  address: Address;
-  threadId: string | null;
-  kind: 'direct' | 'group';
   delivery: NewDelivery;
   precedes?: number;
   /** Added to the transcript with a new entry. */

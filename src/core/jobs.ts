@@ -9,15 +9,18 @@ export interface JobTiming {
   followUp: boolean;
 }
 
-interface JobTerms extends JobTiming {
-  id: string;
+interface JobOrigin {
   chatId: ChatId;
   room: RoomId;
   personaId: PersonaId;
-  prompt: string;
   /** Empty if nobody's, or not one person's. */
   senderId: ChatId;
   tainted: boolean;
+}
+
+interface JobTerms extends JobTiming, JobOrigin {
+  id: string;
+  prompt: string;
   /** Access is checked again when it is due. */
   guarded: boolean;
 }
@@ -118,12 +121,7 @@ export interface TimingWish {
   followUp: boolean;
 }
 
-interface JobWish extends TimingWish {
-  chatId: ChatId;
-  room: RoomId;
-  personaId: PersonaId;
-  senderId: ChatId;
-  tainted: boolean;
+interface JobWish extends TimingWish, JobOrigin {
   turnId: string;
 }
 

@@ -269,14 +269,6 @@ export type CommandEffect =
   | ({ kind: 'offer' } & Offer)
   | ({ kind: 'greet' } & Greeting);
 
-export interface RouteStore
-  extends ReceiveStore,
-    RoomStore,
-    TurnStore,
-    LiveStore,
-    OutboxStore,
-    CommandStore {}
-
 export interface Amount {
   tokens: number;
   cost: number;
@@ -343,7 +335,12 @@ export interface OperatorStore {
 }
 
 export interface Store
-  extends RouteStore,
+  extends ReceiveStore,
+    RoomStore,
+    TurnStore,
+    LiveStore,
+    OutboxStore,
+    CommandStore,
     TranscriptStore,
     ViewStore,
     VersionStore,

@@ -204,7 +204,7 @@ export interface TaskWish {
 }
 
 type TaskAnswer =
-  | { kind: 'accepted'; task: { id: string; status: TaskStatus }; isNew: boolean }
+  | { kind: 'accepted'; task: { id: string; status: TaskStatus } }
   | { kind: 'unknown agent'; reason: string }
   | { kind: 'conflict' }
   | { kind: 'full' };

@@ -17,23 +17,33 @@ export async function writeWhole(
   content: Content,
   { mode, check }: { mode?: number | undefined; check?: () => Promise<void> } = {},
 ): Promise<void> {
-  const temporary = await openTemporary(path);
+  const temporary = await writtenBeside(path, async (file) => {
+    if (typeof content === 'function') await content(file);
+    else await file.writeFile(content);
+    if (mode !== undefined) await file.chmod(mode);
+  });
   try {
-    try {
-      if (typeof content === 'function') await content(temporary.file);
-      else await temporary.file.writeFile(content);
-      if (mode !== undefined) await temporary.file.chmod(mode);
-      await temporary.file.sync();
-    } finally {
-      await temporary.file.close();
-    }
     await check?.();
-    await rename(temporary.path, path);
+    await rename(temporary, path);
   } catch (error) {
-    await rm(temporary.path, { force: true });
+    await rm(temporary, { force: true });
     throw error;
   }
   await syncFolder(dirname(path));
+}
+
+/** A temporary file with the content, synced. Removed if that fails. */
+async function writtenBeside(target: string, fill: (file: FileHandle) => Promise<void>): Promise<string> {
+  const { path, file } = await openTemporary(target);
+  try {
+    await fill(file)
+      .then(() => file.sync())
+      .finally(() => file.close());
+    return path;
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  }
 }
 
 /** So that the new name survives a power cut. */
@@ -144,18 +154,10 @@ async function writeBeside(target: string, bytes: Buffer, replaces: boolean): Pr
   try {
     await mkdir(dirname(target), { recursive: true, mode: 0o700 });
     await removeLeftOvers(dirname(target), (name) => name === basename(target));
-    const { path, file } = await openTemporary(target);
-    try {
+    return await writtenBeside(target, async (file) => {
       await file.writeFile(bytes);
       if (replaces) await takeOwnerAndMode(target, file);
-      await file.sync();
-      await file.close();
-      return path;
-    } catch (error) {
-      await file.close();
-      await rm(path, { force: true });
-      throw error;
-    }
+    });
   } catch (error) {
     if (isMissing(error)) return null;
     throw unavailable('write', target, error);

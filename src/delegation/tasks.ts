@@ -57,8 +57,8 @@ export function createTasks(services: {
         now: clock.now(),
       };
       const added = await store.addTask(task, bounds);
-      if (added.kind === 'added') return { kind: 'accepted', task: { id, status: 'pending' }, isNew: true };
-      if (added.kind === 'there') return { kind: 'accepted', task: added.task, isNew: false };
+      if (added.kind === 'added') return { kind: 'accepted', task: { id, status: 'pending' } };
+      if (added.kind === 'there') return { kind: 'accepted', task: added.task };
       return { kind: added.kind };
     },
 

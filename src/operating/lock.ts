@@ -7,7 +7,7 @@ import { lchownSync, statSync } from 'node:fs';
 import { chmod, mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import type { Clock } from '../core/clock.js';
+import { type Clock, OVER } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import { isMissing } from '../core/file-access.js';
 import type { Log } from '../core/log.js';
@@ -111,32 +111,29 @@ export function watchLocks(
   lost: (reason: string) => void,
 ): () => void {
   const held = [...locks];
-  let over = false;
-  let cancel = clock.after(LOOK_EVERY_MS, () => void look().catch(failed));
+  const over = new AbortController();
+  void watch().catch((error) => lost(describe(error)));
 
-  async function look(): Promise<void> {
-    for (const [place, lock] of held.entries()) {
-      if (over || lock.isInPlace()) continue;
-      const again = identityOf(dirname(lock.file)) === null ? null : await lock.again();
-      if (again === null) {
-        over = true;
-        return lost(`${lock.file} was removed or replaced, and another process may hold it now`);
+  async function watch(): Promise<void> {
+    for (;;) {
+      await clock.sleep(LOOK_EVERY_MS, over.signal);
+      if (over.signal.aborted) return;
+      for (const [place, lock] of held.entries()) {
+        if (lock.isInPlace()) continue;
+        const again = identityOf(dirname(lock.file)) === null ? null : await lock.again();
+        if (over.signal.aborted) return again?.release();
+        if (again === null) {
+          return lost(`${lock.file} was removed or replaced, and another process may hold it now`);
+        }
+        log.warn({ file: lock.file }, 'lock file was removed; taken again');
+        // The old lock is kept, too: it blocks processes that opened the old file earlier.
+        held[place] = again;
       }
-      log.warn({ file: lock.file }, 'lock file was removed; taken again');
-      // The old lock is kept, too: it blocks processes that opened the old file earlier.
-      held[place] = again;
     }
-    if (!over) cancel = clock.after(LOOK_EVERY_MS, () => void look().catch(failed));
-  }
-
-  function failed(error: unknown): void {
-    over = true;
-    lost(describe(error));
   }
 
   return () => {
-    over = true;
-    cancel();
+    over.abort(OVER);
     for (const lock of held) if (!locks.includes(lock)) lock.release();
   };
 }

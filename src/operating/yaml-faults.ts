@@ -1,5 +1,5 @@
 /** Our own messages for YAML errors, with the key at fault: the library's quote the file, and so may reveal secrets. */
-import { type Document, isAlias, isMap, isPair, isScalar, isSeq, type YAMLError } from 'yaml';
+import { type Document, isAlias, isMap, isNode, isPair, isScalar, isSeq, type YAMLError } from 'yaml';
 
 export interface YamlFault {
   line: number | null;
@@ -91,7 +91,7 @@ export function problemsIn(
 export function aliasesIn(document: Document.Parsed, lineAt: (offset: number) => number): YamlFault[] {
   const anchored = new Map<string, unknown>();
   const anchor = (node: unknown) => {
-    if ((isMap(node) || isSeq(node) || isScalar(node)) && node.anchor) anchored.set(node.anchor, node);
+    if (isNode(node) && !isAlias(node) && node.anchor) anchored.set(node.anchor, node);
   };
   const resolved = (node: unknown) => (isAlias(node) ? anchored.get(node.source) : node);
   const wrongWith = ({ path, value, within }: YamlPlace): string | null => {
@@ -122,14 +122,10 @@ function below(node: unknown, path: string[], above: unknown[]): YamlPlace[] {
   return items.flatMap((item, index) => {
     const [key, value] = isPair(item) ? [item.key, item.value] : [null, item];
     const inner = [...path, isScalar(key) ? String(key.value) : String(index)];
-    const range = rangeOf(value);
-    const begins = rangeOf(key)?.[0] ?? range?.[0];
+    const range = isNode(value) ? value.range : null;
+    const begins = isNode(key) ? key.range?.[0] : range?.[0];
     const deeper = below(value, inner, within);
     if (begins === undefined) return deeper;
     return [{ path: inner, begins, ends: range?.[1] ?? begins, key, value, within }, ...deeper];
   });
-}
-
-function rangeOf(node: unknown) {
-  return isMap(node) || isSeq(node) || isScalar(node) || isAlias(node) ? node.range : null;
 }

@@ -56,7 +56,7 @@ export function createTasks({ most = Number.POSITIVE_INFINITY } = {}) {
       const hash = createHash('sha256').update(JSON.stringify(wish)).digest('hex');
       const known = wish.idempotencyKey === null ? undefined : keys.get(wish.idempotencyKey);
       if (known && known.hash !== hash) return { kind: 'conflict' };
-      if (known) return { kind: 'accepted', task: entryOf(known.id).task, isNew: false };
+      if (known) return { kind: 'accepted', task: entryOf(known.id).task };
       if (entries.size >= most) return { kind: 'full' };
       const id = `task-${entries.size + 1}`;
       const { goal, agent, request } = wish;
@@ -72,7 +72,7 @@ export function createTasks({ most = Number.POSITIVE_INFINITY } = {}) {
       };
       entries.set(id, { task, wish, events: [], followers: new Set() });
       if (wish.idempotencyKey !== null) keys.set(wish.idempotencyKey, { id, hash });
-      return { kind: 'accepted', task: { id, status: 'pending' }, isNew: true };
+      return { kind: 'accepted', task: { id, status: 'pending' } };
     },
     async find(id) {
       if (failing.with) throw failing.with;
