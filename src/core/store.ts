@@ -269,6 +269,14 @@ export type CommandEffect =
   | ({ kind: 'offer' } & Offer)
   | ({ kind: 'greet' } & Greeting);
 
+export interface RouteStore
+  extends ReceiveStore,
+    RoomStore,
+    TurnStore,
+    LiveStore,
+    OutboxStore,
+    CommandStore {}
+
 export interface Amount {
   tokens: number;
   cost: number;
@@ -335,12 +343,7 @@ export interface OperatorStore {
 }
 
 export interface Store
-  extends ReceiveStore,
-    RoomStore,
-    TurnStore,
-    LiveStore,
-    OutboxStore,
-    CommandStore,
+  extends RouteStore,
     TranscriptStore,
     ViewStore,
     VersionStore,
