@@ -5,10 +5,9 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Conversation } from './conversation/conversation.js';
 import type { Channel } from './core/channel.js';
-import type { Clock } from './core/clock.js';
+import { type Clock, orAfter } from './core/clock.js';
 import { describe } from './core/errors.js';
 import type { Log } from './core/log.js';
-import { orAfter } from './core/patience.js';
 import type { Store } from './core/store.js';
 
 export interface GatewayParts {

@@ -1,8 +1,7 @@
 /** The journal (docs/journal.md): an entry is stored before its action. Also the audit log and turns for `replay`. */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { ModelClient } from './model.js';
-import type { Position } from './position.js';
-import type { Step, StoredMessage } from './transcript.js';
+import type { Position, Step, StoredMessage } from './transcript.js';
 
 /** A persona's action. */
 export interface MattTurn {

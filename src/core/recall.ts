@@ -5,8 +5,7 @@ import type { Zone } from './dates.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import { looksLike } from './likeness.js';
 import type { Origins } from './origin.js';
-import type { Position } from './position.js';
-import type { HeardMessage } from './transcript.js';
+import type { HeardMessage, Position } from './transcript.js';
 
 /** One persona in one chat: its own memory, the chat's daily log, and what it heard there. */
 export interface Scope {

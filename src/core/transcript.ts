@@ -2,7 +2,6 @@
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { StoredAttachment } from './media.js';
 import type { Echo, ToolCall, Usage } from './model.js';
-import type { Position } from './position.js';
 
 export interface StoredMessage {
   id: number;
@@ -227,4 +226,18 @@ export interface GroupRound {
   /** Everybody addressed: they hear it even if not present. */
   party: PersonaId[];
   personId?: ChatId;
+}
+
+/** In the order in which a persona heard the messages of a room; both fields are message ids. */
+export interface Position {
+  heardAfter: number;
+  messageId: number;
+}
+
+export const BEGINNING: Position = { heardAfter: 0, messageId: 0 };
+
+export const END: Position = { heardAfter: Number.MAX_SAFE_INTEGER, messageId: Number.MAX_SAFE_INTEGER };
+
+export function isAfter(a: Position, b: Position): boolean {
+  return a.heardAfter === b.heardAfter ? a.messageId > b.messageId : a.heardAfter > b.heardAfter;
 }

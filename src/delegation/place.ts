@@ -5,9 +5,8 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import type { AgentPlace } from '../core/authorisation.js';
-import { codeOf } from '../core/file-access.js';
+import { codeOf, isWithin, made, realAsFarAsThere, realOnes } from '../core/file-access.js';
 import { nameOnDisk } from '../core/file-names.js';
-import { isWithin, made, realAsFarAsThere, realOnes } from '../core/folders.js';
 import type { Task } from '../core/task.js';
 import type { ViapTask } from './viap/task.js';
 

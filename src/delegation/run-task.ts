@@ -4,12 +4,11 @@
  */
 import { setMaxListeners } from 'node:events';
 import type { AgentPlace } from '../core/authorisation.js';
-import { type Clock, onAbort } from '../core/clock.js';
+import { type Clock, onAbort, orAfter } from '../core/clock.js';
 import { redactor } from '../core/command-env.js';
 import { Fault, sentenceOf } from '../core/errors.js';
 import { channelOf, DEFAULT_PERSONA } from '../core/ids.js';
 import type { ModelMessage } from '../core/model.js';
-import { orAfter } from '../core/patience.js';
 import {
   type AgentDefinition,
   BOARD_CHAT,

@@ -1,6 +1,5 @@
 /** Runs pending tasks from the store; at start-up ends a dead process's. Keeps no state of its own. */
-import { OVER } from '../core/clock.js';
-import { orAfter } from '../core/patience.js';
+import { OVER, orAfter } from '../core/clock.js';
 import { backoff } from '../core/retry.js';
 import type { Task, TaskOrigin } from '../core/task.js';
 import { endTask, type TaskServices } from './end.js';

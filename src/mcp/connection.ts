@@ -11,11 +11,10 @@ import {
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
 import * as z from 'zod';
-import { type Clock, onAbort } from '../core/clock.js';
+import { type Clock, onAbort, orAfter } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { LookupFor, Outward } from '../core/network.js';
-import { orAfter } from '../core/patience.js';
 import { type OfferedTool, offerOf } from './offered.js';
 import { onceEach, oneLine, TOO_LARGE, tooLarge } from './results.js';
 import { MOST_MESSAGE_BYTES, type RemoteSettings, type ServerSettings } from './settings.js';

@@ -3,9 +3,8 @@
  * after the connection is lost. It is foreign code: a call needs approval unless the operator marked the tool as safe,
  * and an answer is untrusted content. A server's failure affects only its own calls.
  */
-import type { Clock } from '../core/clock.js';
+import { type Clock, orAfter } from '../core/clock.js';
 import { describe } from '../core/errors.js';
-import { orAfter } from '../core/patience.js';
 import { backoff } from '../core/retry.js';
 import type { AnyTool, ToolResult } from '../core/tool.js';
 import type { Connection, McpHost } from './connection.js';

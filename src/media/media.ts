@@ -1,13 +1,12 @@
 /** Files of messages: fetched, examined, stored, put into words. Failures become outcomes with a reason. Between steps 2 and 4. */
 import type { FetchResult } from '../core/channel.js';
-import { type Clock, OVER, onAbort } from '../core/clock.js';
+import { type Clock, OVER, onAbort, orAborted } from '../core/clock.js';
 import { once } from '../core/concurrency.js';
 import { cutWithMarker } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Media, MediaFiles, StoredAttachment, TakeAsk, Taken, Transcriber } from '../core/media.js';
-import { orAborted } from '../core/patience.js';
 import { readDocument } from './documents.js';
 import { extensionOf, pictureType } from './files.js';
 import { createModelImages, type Images } from './images.js';

@@ -3,16 +3,16 @@
  * clipboards, workspace, agents, artifacts and skills. Made while the gateway runs. Platform logins and people's files
  * only on request. Written beside its target and renamed, so it appears there whole or not at all.
  */
-import { createWriteStream } from 'node:fs';
+import { createReadStream, createWriteStream } from 'node:fs';
 import * as fs from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
+import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { create } from 'tar';
 import * as z from 'zod';
 import { entriesBelow, openFile, within } from '../core/beneath.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
-import { encrypt, type Secret } from './encryption.js';
 
 /** Names in the archive, and the version of its layout. */
 export const ARCHIVE = {
@@ -217,4 +217,63 @@ async function syncedSize(file: string): Promise<number> {
   } finally {
     await handle.close();
   }
+}
+
+// Encrypts files with a passphrase, streaming, in the format of age (age-encryption.org/v1), which `age -d` reads.
+
+/** `workFactor` is for tests. */
+export interface Secret {
+  passphrase: string;
+  workFactor?: number;
+}
+
+const BEGINNING = 'age-encryption.org/';
+
+/** The scrypt work factor, log2, as in age: about a second and 256 MB per attempt at a passphrase. */
+const WORK_FACTOR = 18;
+
+async function encrypt(
+  from: string,
+  to: string,
+  { passphrase, workFactor = WORK_FACTOR }: Secret,
+): Promise<void> {
+  const { Encrypter } = await import('age-encryption');
+  const encrypter = new Encrypter();
+  encrypter.setScryptWorkFactor(workFactor);
+  encrypter.setPassphrase(passphrase);
+  await pour(await encrypter.encrypt(bytesOf(from)), to);
+}
+
+/** Streams the plaintext. Throws Fault, possibly half-way, if the passphrase is wrong or the file damaged. */
+export async function* decrypted(file: string, passphrase: string): AsyncGenerator<Uint8Array> {
+  const { Decrypter } = await import('age-encryption');
+  const decrypter = new Decrypter();
+  decrypter.addPassphrase(passphrase);
+  try {
+    yield* await decrypter.decrypt(bytesOf(file));
+  } catch (error) {
+    throw new Fault(
+      'configuration',
+      `${file} cannot be decrypted: wrong passphrase, or a damaged file`,
+      error,
+    );
+  }
+}
+
+export async function isEncrypted(file: string): Promise<boolean> {
+  const handle = await fs.open(file);
+  try {
+    const { bytesRead, buffer } = await handle.read(Buffer.alloc(BEGINNING.length), 0, BEGINNING.length, 0);
+    return buffer.toString('latin1', 0, bytesRead) === BEGINNING;
+  } finally {
+    await handle.close();
+  }
+}
+
+function bytesOf(file: string): ReadableStream<Uint8Array> {
+  return Readable.toWeb(createReadStream(file)) as ReadableStream<Uint8Array>;
+}
+
+async function pour(bytes: ReadableStream<Uint8Array>, file: string): Promise<void> {
+  await bytes.pipeTo(Writable.toWeb(createWriteStream(file, { mode: 0o600 })) as WritableStream<Uint8Array>);
 }

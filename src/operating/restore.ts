@@ -14,8 +14,7 @@ import { Parser, type ReadEntry } from 'tar';
 import { describe, Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
 import { syncFolder, writeWhole } from '../core/write-whole.js';
-import { ARCHIVE, FOLDERS, INSIDE, type Manifest, manifestIn } from './backup.js';
-import { decrypted, isEncrypted } from './encryption.js';
+import { ARCHIVE, decrypted, FOLDERS, INSIDE, isEncrypted, type Manifest, manifestIn } from './backup.js';
 import {
   carryOut,
   type DataFolders,

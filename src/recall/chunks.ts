@@ -2,10 +2,10 @@
  * The index's chunks: splits files into them (lines of MEMORY.md and daily logs, messages of archives), and makes all changes. Each
  * belongs to an origin (a room or file) of a scope; removed ones are hidden at once and cleared in small steps.
  */
-import type { Zone } from '../core/dates.js';
+
+import { piecesOf } from '../core/cut.js';
+import { localMidnight, type Zone } from '../core/dates.js';
 import type { RoomId } from '../core/ids.js';
-import { piecesOf } from '../core/lines.js';
-import { localMidnight } from '../core/moments.js';
 import type { Position } from '../core/position.js';
 import type { Scope } from '../core/recall.js';
 import {

@@ -1,6 +1,5 @@
 /** The words, names and dates of a question to search for. Pure. */
-import type { Zone } from '../core/dates.js';
-import { localMidnight } from '../core/moments.js';
+import { localMidnight, type Zone } from '../core/dates.js';
 import type { RecallQuery } from '../core/recall.js';
 import type { SearchQuestion } from './rank.js';
 import type { ScopeTable, ScopeTables, TimeSpan } from './scope-table.js';

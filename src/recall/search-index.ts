@@ -1,8 +1,8 @@
 /** The index on one database file, inside the indexing thread. A broken file is deleted and rebuilt. */
 import { createZone, type Zone } from '../core/dates.js';
 import type { ChatId, RoomId } from '../core/ids.js';
-import { isAfter } from '../core/position.js';
 import type { Recalled, RecallQuery, Scope } from '../core/recall.js';
+import { isAfter } from '../core/transcript.js';
 import { Chunks, type FileChunk, fileChunks, type MessagePage } from './chunks.js';
 import {
   FIRST_LINE,
@@ -14,7 +14,7 @@ import {
 } from './index-database.js';
 import { questionWords } from './question.js';
 import { rank, relevanceOf, type Scored } from './rank.js';
-import { type ScopeTable, ScopeTables } from './scope-table.js';
+import type { ScopeTable, ScopeTables } from './scope-table.js';
 import { Vectors } from './vectors.js';
 
 interface OpenIndex {

@@ -5,7 +5,6 @@ import type { Zone } from '../core/dates.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { memoryPath, workspacePath } from '../core/origin.js';
-import { isAfter } from '../core/position.js';
 import {
   type Embedder,
   isWorkspace,
@@ -17,7 +16,7 @@ import {
   type RecallResult,
   type Scope,
 } from '../core/recall.js';
-import { type HeardMessage, wordsBy } from '../core/transcript.js';
+import { type HeardMessage, isAfter, wordsBy } from '../core/transcript.js';
 import type { RemoteIndex } from './index-thread.js';
 import { questionVectors } from './indexing.js';
 import type { Ranked } from './search-index.js';

@@ -2,11 +2,10 @@
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Exclusive } from '../core/concurrency.js';
-import { cut, cutMarker } from '../core/cut.js';
+import { addedLines, cut, cutMarker } from '../core/cut.js';
 import { datesIn, digest, recentDays } from '../core/daily-log.js';
 import { Fault } from '../core/errors.js';
 import { readOr, readUnlessUnchanged } from '../core/file-cache.js';
-import { addedLines } from '../core/lines.js';
 import type { Log } from '../core/log.js';
 import type { MemoryBudgets } from '../core/memory.js';
 import type { Origins, PromptFiles } from '../core/origin.js';

@@ -18,10 +18,9 @@ import type {
   Version,
 } from '../../src/core/memory.js';
 import type { Persona, Personas } from '../../src/core/persona.js';
-import { BEGINNING } from '../../src/core/position.js';
 import type { StoredCommand } from '../../src/core/receipt.js';
 import type { Store } from '../../src/core/store.js';
-import type { Step, StoredMessage } from '../../src/core/transcript.js';
+import { BEGINNING, type Step, type StoredMessage } from '../../src/core/transcript.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { SETTINGS } from '../harness/conversation.js';
 import { NO_EXPORTS, NO_RECORDS } from '../harness/no-copies.js';

@@ -18,8 +18,7 @@ import Database from 'better-sqlite3';
 import { create } from 'tar';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
-import { ARCHIVE, backup } from '../../src/operating/backup.js';
-import type { Secret } from '../../src/operating/encryption.js';
+import { ARCHIVE, backup, type Secret } from '../../src/operating/backup.js';
 import { restore } from '../../src/operating/restore.js';
 
 const NOW = Date.UTC(2026, 4, 6, 7, 8, 9);

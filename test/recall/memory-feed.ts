@@ -1,8 +1,7 @@
 /** A store and files in memory that do what the ports of recall say, for tests and for the bench. */
 import { type RoomId, roomParts } from '../../src/core/ids.js';
-import { isAfter } from '../../src/core/position.js';
 import type { HeardView, RecallFeed, RecallFile, RecallFiles, Scope } from '../../src/core/recall.js';
-import type { HeardMessage } from '../../src/core/transcript.js';
+import { type HeardMessage, isAfter } from '../../src/core/transcript.js';
 
 export interface Said {
   room: RoomId;

@@ -2,7 +2,7 @@
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, test } from 'vitest';
-import { addedLines, lineKey } from '../../src/core/lines.js';
+import { addedLines, lineKey } from '../../src/core/cut.js';
 import { type Origins, spacePath, workspacePath } from '../../src/core/origin.js';
 import type { AnyTool, ToolContext } from '../../src/core/tool.js';
 import { editFile, writeFile } from '../../src/tools/files/read-write.js';

@@ -11,8 +11,16 @@ import { estimateTokens } from '../../core/cut.js';
 import { roomParts } from '../../core/ids.js';
 import { memoryPath } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
-import { BEGINNING, END, isAfter, type Position } from '../../core/position.js';
-import { type HeardMessage, type Span, type ViewRecord, wordsBy } from '../../core/transcript.js';
+import {
+  BEGINNING,
+  END,
+  type HeardMessage,
+  isAfter,
+  type Position,
+  type Span,
+  type ViewRecord,
+  wordsBy,
+} from '../../core/transcript.js';
 import { historyEntries } from '../context/history.js';
 import type { Knowledge } from '../context/knowledge.js';
 import type { ArchiveCopy, MeteredModel, Services } from '../services.js';

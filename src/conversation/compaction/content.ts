@@ -8,8 +8,14 @@ import type { PersonaId } from '../../core/ids.js';
 import type { ModelMessage } from '../../core/model.js';
 import { block, element, elementAround, escaped, nameInPrompt } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
-import { isAfter, type Position } from '../../core/position.js';
-import type { HeardMessage, Span, Step, ViewRecord } from '../../core/transcript.js';
+import {
+  type HeardMessage,
+  isAfter,
+  type Position,
+  type Span,
+  type Step,
+  type ViewRecord,
+} from '../../core/transcript.js';
 import { asShown, historyEntries, type Perspective, type Shortening, userLine } from '../context/history.js';
 import type { Knowledge } from '../context/knowledge.js';
 import { presentIn } from '../participants.js';

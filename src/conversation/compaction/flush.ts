@@ -5,10 +5,9 @@
  */
 import { estimateTokens } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
-import { isAfter, type Position } from '../../core/position.js';
 import { backoff } from '../../core/retry.js';
 import type { AnyTool } from '../../core/tool.js';
-import type { Step, ViewRecord } from '../../core/transcript.js';
+import { isAfter, type Position, type Step, type ViewRecord } from '../../core/transcript.js';
 import { summaryMessage } from '../context/context.js';
 import { joinNeighbours } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';

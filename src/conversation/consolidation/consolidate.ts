@@ -3,6 +3,7 @@
  * tiers at once, unless they changed meanwhile; the old text is kept as versions. Personas that were missed come first the next night.
  */
 import { cutAt } from '../../core/cut.js';
+import { localMidnight } from '../../core/dates.js';
 import { describe } from '../../core/errors.js';
 import { roomParts, seenKey } from '../../core/ids.js';
 import {
@@ -14,7 +15,6 @@ import {
   type Tier,
 } from '../../core/memory.js';
 import type { ModelMessage } from '../../core/model.js';
-import { localMidnight } from '../../core/moments.js';
 import { fenced, nameInPrompt } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
 import { broughtBy, wordFinder } from '../commands/memory-lines.js';

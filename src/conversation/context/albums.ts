@@ -2,8 +2,7 @@
  * Items of an album and parts of a paste, stored separately and shown as the one message that people see. Only messages
  * heard together are grouped: a late item changes nothing that was shown before. Pure.
  */
-import type { Position } from '../../core/position.js';
-import { mostInPart, type StoredMessage } from '../../core/transcript.js';
+import { mostInPart, type Position, type StoredMessage } from '../../core/transcript.js';
 
 /** `message`: as it is shown. `items`: as stored. */
 export interface ShownMessage<M> {

@@ -3,8 +3,8 @@
 import { platformId, roomId } from '../../core/ids.js';
 import type { InboundApart, InboundEvent, InboundMessage } from '../../core/message.js';
 import { personaName } from '../../core/persona.js';
-import { BEGINNING, END } from '../../core/position.js';
 import type { Receipt } from '../../core/receipt.js';
+import { BEGINNING, END } from '../../core/transcript.js';
 import { checkAccess, identifyChat, identifyPerson, linkChat } from '../access.js';
 import { forgetCopies } from '../commands/memory-forget.js';
 import { copySpan } from '../compaction/compact.js';

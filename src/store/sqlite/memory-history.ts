@@ -2,13 +2,11 @@
  * The history of memory: versions of its files, untrusted lines, the memory last given to a persona, and message traces
  * (`/memory why`, `coterie doctor`).
  */
-import { hasMarker } from '../../core/cut.js';
+import { addedLines, hasMarker, lineKey, lineKeys, linesOfText } from '../../core/cut.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import { addedLines, lineKey, lineKeys, linesOfText } from '../../core/lines.js';
 import type { Fate, PromptMemory, Spoke, Trace, TraceStore, VersionStore } from '../../core/memory.js';
 import { memoryPath, type Origins } from '../../core/origin.js';
-import { isAfter, type Position } from '../../core/position.js';
-import type { StoredMessage } from '../../core/transcript.js';
+import { isAfter, type Position, type StoredMessage } from '../../core/transcript.js';
 import type { Database, Statements, StoreReader } from './connection.js';
 import type { version } from './schema.js';
 import { bound, columns, insertInto, type Row } from './sql.js';

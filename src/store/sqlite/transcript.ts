@@ -4,15 +4,18 @@
  */
 import type { Greeting } from '../../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import { BEGINNING, END, isAfter, type Position } from '../../core/position.js';
-import type {
-  HeardMessage,
-  Span,
-  Step,
-  StoredMessage,
-  TranscriptStore,
-  ViewRecord,
-  WindowAsk,
+import {
+  BEGINNING,
+  END,
+  type HeardMessage,
+  isAfter,
+  type Position,
+  type Span,
+  type Step,
+  type StoredMessage,
+  type TranscriptStore,
+  type ViewRecord,
+  type WindowAsk,
 } from '../../core/transcript.js';
 import { type ChatRow, findChat } from './chats.js';
 import type { Database, Statements } from './connection.js';

@@ -5,8 +5,14 @@
  */
 import { Fault } from '../../core/errors.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import { isAfter, type Position } from '../../core/position.js';
-import type { ArchivedSpan, SeenView, ViewRecord, ViewStore } from '../../core/transcript.js';
+import {
+  type ArchivedSpan,
+  isAfter,
+  type Position,
+  type SeenView,
+  type ViewRecord,
+  type ViewStore,
+} from '../../core/transcript.js';
 import type { Database, Statements } from './connection.js';
 import type { archived } from './schema.js';
 import { columns, insertInto, type Row, upsert } from './sql.js';

@@ -17,9 +17,8 @@ import {
   within,
 } from '../../core/beneath.js';
 import { sizeInWords } from '../../core/cut.js';
-import { codeOf, nullIfMissing } from '../../core/file-access.js';
+import { codeOf, isWithin, nullIfMissing, realAsFarAsThere } from '../../core/file-access.js';
 import { composed, pathOnDisk } from '../../core/file-names.js';
-import { isWithin, realAsFarAsThere } from '../../core/folders.js';
 import type { Skill } from '../../core/skills.js';
 import { writeWhole } from '../../core/write-whole.js';
 import { type FileRoots, type Quota, type Root, rootOf, SKILLS } from './roots.js';

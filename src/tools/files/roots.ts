@@ -5,8 +5,8 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AgentPlace, Authorisation } from '../../core/authorisation.js';
+import { isBelow, isWithin, made, realOnes, realOrNull } from '../../core/file-access.js';
 import { nameOnDisk } from '../../core/file-names.js';
-import { isBelow, isWithin, made, realOnes, realOrNull } from '../../core/folders.js';
 import type { PromptFiles } from '../../core/origin.js';
 import type { Skill, Skills } from '../../core/skills.js';
 import { BOARD_CHAT } from '../../core/task.js';

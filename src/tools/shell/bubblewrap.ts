@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { lstat, readlink } from 'node:fs/promises';
 import { delimiter, dirname, join, relative } from 'node:path';
-import { isBelow, isWithin, realOnes } from '../../core/folders.js';
+import { isBelow, isWithin, realOnes } from '../../core/file-access.js';
 import { AGENTS_MEDIA_INSIDE, HOME_INSIDE, MEDIA } from '../files/paths.js';
 import { type FileRoots, SKILLS } from '../files/roots.js';
 

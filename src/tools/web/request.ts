@@ -8,6 +8,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP, isIPv6, type LookupFunction, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { orAborted } from '../../core/clock.js';
 import { cutAt } from '../../core/cut.js';
 import { codeOf } from '../../core/file-access.js';
 import {
@@ -19,7 +20,6 @@ import {
   reachedBy,
 } from '../../core/network.js';
 import { nameInPrompt } from '../../core/origin.js';
-import { orAborted } from '../../core/patience.js';
 
 interface AllowedHost {
   /** In the form of `hostOf`. */

@@ -1,6 +1,6 @@
 /** The store's contract: what recall reads of it, and the last word on what a persona may still see. */
 import { describe, expect, it } from 'vitest';
-import { BEGINNING } from '../../../src/core/position.js';
+import { BEGINNING } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import { begun, CHAT, exchange, finish, forget, message, overhear, receive } from './words.js';
 

@@ -1,7 +1,7 @@
 /** The store's contract: what lets a window move, and what is owed of what it leaves behind. */
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../../src/core/errors.js';
-import { BEGINNING } from '../../../src/core/position.js';
+import { BEGINNING } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import { ARCHIVE, oneView } from './one-view.js';
 import {

@@ -1,8 +1,7 @@
 /** The verbs of one persona's view, with what most tests leave alone; each acts on the view as it stands. */
 
-import type { Position } from '../../../src/core/position.js';
 import type { Store } from '../../../src/core/store.js';
-import type { SeenView } from '../../../src/core/transcript.js';
+import type { Position, SeenView } from '../../../src/core/transcript.js';
 import { CHAT, NOW, placeOf } from './words.js';
 
 export const ARCHIVE = '2026-01-15T12-00-00-default.md';

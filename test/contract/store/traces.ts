@@ -1,7 +1,7 @@
 /** The store's contract: for every message it can be said where it went. */
 import { describe, expect, it } from 'vitest';
 import { phraseOf } from '../../../src/core/phrase.js';
-import { BEGINNING } from '../../../src/core/position.js';
+import { BEGINNING } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import { oneView } from './one-view.js';
 import {

@@ -1,8 +1,7 @@
 /** The store's contract: what a persona has of a room, and the stretches of it that can be read. */
 import { describe, expect, it } from 'vitest';
-import { BEGINNING } from '../../../src/core/position.js';
 import type { Store } from '../../../src/core/store.js';
-import type { ViewRecord } from '../../../src/core/transcript.js';
+import { BEGINNING, type ViewRecord } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import { oneView } from './one-view.js';
 import {

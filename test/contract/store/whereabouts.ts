@@ -5,9 +5,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { phraseOf } from '../../../src/core/phrase.js';
-import type { Position } from '../../../src/core/position.js';
 import type { Store } from '../../../src/core/store.js';
-import type { ViewRecord } from '../../../src/core/transcript.js';
+import type { Position, ViewRecord } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   begin,

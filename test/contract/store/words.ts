@@ -3,10 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { NewDelivery } from '../../../src/core/channel.js';
 import { roomId } from '../../../src/core/ids.js';
-import { BEGINNING, type Position } from '../../../src/core/position.js';
 import type { Receipt } from '../../../src/core/receipt.js';
 import type { Claim, Lease, RoomState, Spent, Store } from '../../../src/core/store.js';
-import type { GroupRound, StoredMessage } from '../../../src/core/transcript.js';
+import {
+  BEGINNING,
+  type GroupRound,
+  type Position,
+  type StoredMessage,
+} from '../../../src/core/transcript.js';
 
 export const NOW = Date.UTC(2026, 0, 15, 12);
 export const MINUTE = 60_000;
