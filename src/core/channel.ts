@@ -149,7 +149,7 @@ export interface Webhook {
   handle(body: unknown, secret: string | null): Promise<number>;
 }
 
-export interface Channel {
+interface ChannelTraits {
   /** Letters only; the prefix of all ids of this channel. */
   readonly name: string;
   readonly limits: ChannelLimits;
@@ -161,7 +161,9 @@ export interface Channel {
   /** Clients split longer texts. */
   readonly typedAtMost?: readonly number[];
   readonly webhook?: Webhook;
+}
 
+export interface Channel extends ChannelTraits {
   /**
    * Returns soon. Never rejects for outages or rejected logins: `status` shows them and the channel recovers. When the
    * signal aborts, intake ends and pending `receive` calls are awaited; sending works until `stop`.
