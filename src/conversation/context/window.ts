@@ -1,8 +1,13 @@
 /** Step 4 of the route: the contents of a persona's window. Each turn reads only what was heard since the last request. */
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { ModelImage, ModelMessage } from '../../core/model.js';
-import { BEGINNING } from '../../core/position.js';
-import type { HeardMessage, StoredMessage, ViewRecord, WindowAsk } from '../../core/transcript.js';
+import {
+  BEGINNING,
+  type HeardMessage,
+  type StoredMessage,
+  type ViewRecord,
+  type WindowAsk,
+} from '../../core/transcript.js';
 import type { Services } from '../services.js';
 import { isNamed, type Trust } from '../turn/taint.js';
 import type { ShownMessage } from './albums.js';
