@@ -6,8 +6,8 @@
 import { piecesOf } from '../core/cut.js';
 import { localMidnight, type Zone } from '../core/dates.js';
 import type { RoomId } from '../core/ids.js';
-import type { Position } from '../core/position.js';
 import type { Scope } from '../core/recall.js';
+import type { Position } from '../core/transcript.js';
 import {
   BUILDING,
   type ChunkOrigin,

@@ -5,7 +5,6 @@ import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { Position } from '../core/transcript.js';
 import type { SearchIndex } from './search-index.js';
 
 type Calls = Omit<SearchIndex, 'tidy' | 'scrub'>;

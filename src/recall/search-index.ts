@@ -14,7 +14,7 @@ import {
 } from './index-database.js';
 import { questionWords } from './question.js';
 import { rank, relevanceOf, type Scored } from './rank.js';
-import type { ScopeTable, ScopeTables } from './scope-table.js';
+import { type ScopeTable, ScopeTables } from './scope-table.js';
 import { Vectors } from './vectors.js';
 
 interface OpenIndex {
