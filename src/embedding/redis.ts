@@ -32,21 +32,6 @@ export const SERVER_FAILS = 'Not embedded just now';
 /** Expiry of reply lists, set by the worker. */
 export const REPLIES_EXPIRE_SECONDS = 300;
 
-/** For `/metrics`; the gateway's Metrics fit once they know these names. */
-export interface EmbeddingMetrics {
-  /**
-   * `embedding_jobs_total` (worker), `outcome`: done, refused, failed (server down), invalid (blank, unknown type), malformed,
-   * unaddressed, taken_back (from a dead worker), given_up. `embedding_replies_total` (gateway), `outcome`: vector, error, late
-   * (also duplicate or foreign), malformed.
-   */
-  count(
-    name: 'embedding_jobs_total' | 'embedding_replies_total',
-    labels: { outcome: string },
-    by?: number,
-  ): void;
-  observe(name: 'embedding_seconds', seconds: number): void;
-}
-
 /** The keys of a queue. Only `queue` is part of the protocol; the others belong to our workers. */
 export function queueKeys(queue: string) {
   const taken = (worker: string) => `${queue}:proc:${worker}`;

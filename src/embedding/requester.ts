@@ -1,7 +1,7 @@
 /** `embeddings.backend: redis`: pushes jobs and matches replies by `task_id`. Abandoned jobs leave the queue; late replies are dropped. */
 import { type Clock, OVER } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
-import type { Log } from '../core/log.js';
+import type { Log, Metrics } from '../core/log.js';
 import type { Embedder } from '../core/recall.js';
 import {
   createEmbedder,
@@ -13,7 +13,7 @@ import {
   type VectorAsk,
   type VectorSource,
 } from './embedder.js';
-import { type EmbeddingMetrics, openRedis, type RedisConnection, readReply, writeJob } from './redis.js';
+import { openRedis, type RedisConnection, readReply, writeJob } from './redis.js';
 
 interface RequesterOptions extends GivenRecipe {
   redisUrl: string;
@@ -26,18 +26,14 @@ interface RequesterOptions extends GivenRecipe {
   newId: () => string;
   clock: Clock;
   log: Log;
-  metrics: EmbeddingMetrics;
+  metrics: Metrics;
 }
 
+/** A job that was pushed. */
 interface VectorRequest {
-  taskId: string;
-  job: string;
-  isDocument: boolean;
-  /** null: not yet pushed. */
-  pushedAt: number | null;
-  settled: boolean;
   resolve(outcome: Outcome): void;
-  reject(error: unknown): void;
+  /** Also rejects the requests made with it. */
+  fail(error: unknown): void;
 }
 
 const MOST_QUEUED = 2_000;
@@ -45,6 +41,12 @@ const BLOCK_SECONDS = 5;
 /** Replies parsed per round trip: a few milliseconds that block the event loop. */
 const REPLIES_AT_ONCE = 32;
 const REFUSED_PAUSE_MS = 1_000;
+/** Texts pushed at once: about as many as are answered within a second, because queries wait behind them. */
+const FEWEST = 8;
+const BEGIN = 64;
+const MOST = 512;
+const QUICK_MS = 300;
+const SLOW_MS = 1_000;
 
 export function createRedisEmbedder(options: RequesterOptions): Embedder {
   return createEmbedder(new Requester(options), { ...options, recipe: recipeOf(options) });
@@ -56,15 +58,12 @@ class Requester implements VectorSource {
   private readonly commands: RedisConnection;
   private readonly replies: RedisConnection;
   private readonly closing = new AbortController();
-  private readonly limit = createQueueLimit();
-  /** In push order. */
+  /** By task id. */
   private readonly pushed = new Map<string, VectorRequest>();
-  /** Documents waiting for room in the queue. */
-  private waiting: VectorRequest[] = [];
   private reading: Promise<void> | null = null;
-  private isWatching = false;
   /** Last known length of the queue. */
   private queued = Number.POSITIVE_INFINITY;
+  private atOnce = BEGIN;
   /** The model named in the first reply. */
   private workersModel: string | null = null;
 
@@ -81,10 +80,10 @@ class Requester implements VectorSource {
 
   /** Refused texts are sent again with a harmless one: if that succeeds, they are at fault, and not the worker's server. */
   async embed(texts: string[], ask: VectorAsk): Promise<Outcome[]> {
-    const outcomes = await this.request(texts, ask);
+    const outcomes = await this.requestAll(texts, ask);
     const refused = outcomes.flatMap((outcome, n) => ('refused' in outcome ? [n] : []));
     if (refused.length === 0) return outcomes;
-    const again = await this.request([...refused.map((n) => texts[n] ?? ''), HARMLESS], ask);
+    const again = await this.requestAll([...refused.map((n) => texts[n] ?? ''), HARMLESS], ask);
     const harmless = again.at(-1);
     if (harmless === undefined || 'refused' in harmless) {
       throw fault(`The workers behind ${this.place} answer with an error: ${harmless?.refused ?? 'nothing'}`);
@@ -102,58 +101,65 @@ class Requester implements VectorSource {
     this.commands.close();
   }
 
-  /** One outcome per text. Rejects as soon as one is known to fail, and abandons the others. */
-  private async request(texts: string[], { purpose, signal, as }: VectorAsk): Promise<Outcome[]> {
-    const { queue, model, newId } = this.options;
-    if (signal.aborted || this.closing.signal.aborted) throw this.stopped();
+  private async requestAll(texts: string[], ask: VectorAsk): Promise<Outcome[]> {
+    const { clock } = this.options;
+    const outcomes: Outcome[] = [];
+    while (outcomes.length < texts.length) {
+      const some = texts.slice(outcomes.length, outcomes.length + this.atOnce);
+      const begun = clock.now();
+      try {
+        outcomes.push(...(await this.request(some, ask)));
+      } finally {
+        const took = clock.now() - begun;
+        // More only help if they were as many as allowed.
+        if (took > SLOW_MS) this.atOnce = Math.max(FEWEST, this.atOnce >> 1);
+        else if (took < QUICK_MS && some.length === this.atOnce)
+          this.atOnce = Math.min(MOST, this.atOnce * 2);
+      }
+    }
+    return outcomes;
+  }
+
+  /** One outcome per text. Rejects as soon as one is known to fail, and takes those that no worker has taken from the queue. */
+  private async request(texts: string[], { signal, as }: VectorAsk): Promise<Outcome[]> {
+    const { queue, model, newId, clock, timeoutSeconds } = this.options;
     if (as !== undefined && as.model !== model)
       throw fault(`The workers behind ${queue} have one model only.`);
     await Promise.all([this.commands.connected(), this.replies.connected()]);
+    if (signal.aborted || this.closing.signal.aborted) throw this.stopped();
     this.reading ??= this.readReplies();
-    const requests: VectorRequest[] = [];
-    const answers = texts.map(
-      (text) =>
-        new Promise<Outcome>((resolve, reject) => {
-          const taskId = newId();
-          const job = writeJob({ taskId, content: fitting(text), replyTo: this.replyTo });
-          const isDocument = purpose === 'document';
-          requests.push({ taskId, job, isDocument, pushedAt: null, settled: false, resolve, reject });
-        }),
+    const jobs = new Map(
+      texts.map((text) => {
+        const taskId = newId();
+        return [taskId, writeJob({ taskId, content: fitting(text), replyTo: this.replyTo })];
+      }),
     );
-    const all = Promise.all(answers);
-    const stop = () => this.giveUp(requests, this.stopped());
+    let fail: (error: unknown) => void = () => {};
+    const failed = new Promise<never>((_, reject) => {
+      fail = reject;
+    });
+    const answers = [...jobs.keys()].map(
+      (taskId) => new Promise<Outcome>((resolve) => this.pushed.set(taskId, { resolve, fail })),
+    );
+    const stop = () => fail(this.stopped());
     signal.addEventListener('abort', stop, { once: true });
-    if (signal.aborted) stop();
-    else if (purpose === 'query') void this.push(requests);
-    else {
-      this.waiting.push(...requests);
-      this.pushDocuments();
-    }
+    const stopTimer = clock.after(timeoutSeconds * 1000, () => fail(this.unanswered()));
     try {
-      return await all;
-    } catch (error) {
-      this.giveUp(requests, error);
-      throw error;
+      await Promise.race([failed, this.push(jobs)]);
+      return await Promise.race([failed, Promise.all(answers)]);
     } finally {
+      stopTimer();
       signal.removeEventListener('abort', stop);
+      const removal = this.commands.redis.pipeline();
+      for (const [taskId, job] of jobs) if (this.pushed.delete(taskId)) removal.lrem(queue, 1, job);
+      // If that fails, the connection is lost, and a worker does these jobs in vain.
+      if (removal.length > 0 && this.commands.isReady()) removal.exec().catch(() => {});
     }
   }
 
-  private pushDocuments(): void {
-    const free = this.limit.free();
-    if (free > 0 && this.waiting.length > 0) void this.push(this.waiting.splice(0, free));
-  }
-
-  private async push(requests: VectorRequest[]): Promise<void> {
-    const { queue, clock, mostQueued = MOST_QUEUED } = this.options;
+  private async push(jobs: Map<string, string>): Promise<void> {
+    const { queue, mostQueued = MOST_QUEUED } = this.options;
     const { redis } = this.commands;
-    for (const request of requests) {
-      request.pushedAt = clock.now();
-      // Before the push, because the reply may arrive first.
-      this.pushed.set(request.taskId, request);
-      if (request.isDocument) this.limit.pushed(1);
-    }
-    void this.watchTime();
     try {
       if (this.queued > mostQueued) this.queued = await redis.llen(queue);
       if (this.queued > mostQueued) {
@@ -162,62 +168,17 @@ class Requester implements VectorSource {
             'has caught up. Run more workers, or a quicker model.',
         );
       }
-      const jobs = requests.filter(({ settled }) => !settled).map(({ job }) => job);
-      if (jobs.length > 0) this.queued = await redis.rpush(queue, ...jobs);
+      const wanted = [...jobs].flatMap(([taskId, job]) => (this.pushed.has(taskId) ? job : []));
+      if (wanted.length > 0) this.queued = await redis.rpush(queue, ...wanted);
     } catch (error) {
       this.queued = Number.POSITIVE_INFINITY;
-      this.giveUp(requests, error instanceof Fault ? error : this.commands.fault(error));
+      throw error instanceof Fault ? error : this.commands.fault(error);
     }
-  }
-
-  private async watchTime(): Promise<void> {
-    if (this.isWatching) return;
-    this.isWatching = true;
-    const { clock, timeoutSeconds } = this.options;
-    const timeoutMs = timeoutSeconds * 1000;
-    while (!this.closing.signal.aborted) {
-      const [oldest] = this.pushed.values();
-      if (oldest === undefined) break;
-      const now = clock.now();
-      // If the clock was set back, nobody waits longer.
-      oldest.pushedAt = Math.min(oldest.pushedAt ?? now, now);
-      const left = oldest.pushedAt + timeoutMs - now;
-      const isOverdue = (each: VectorRequest) => (each.pushedAt ?? now) + timeoutMs <= now;
-      if (left > 0) await clock.sleep(left, this.closing.signal);
-      else this.giveUp([...this.pushed.values()].filter(isOverdue), this.unanswered());
-    }
-    this.isWatching = false;
-  }
-
-  /** Rejects these, and removes jobs that no worker has taken from the queue. */
-  private giveUp(requests: VectorRequest[], error: unknown): void {
-    const unsettled = requests.filter(({ settled }) => !settled);
-    if (unsettled.length === 0) return;
-    const inQueue = unsettled.filter(({ taskId }) => this.pushed.has(taskId));
-    for (const request of unsettled) {
-      this.settle(request);
-      request.reject(error);
-    }
-    this.waiting = this.waiting.filter(({ settled }) => !settled);
-    if (inQueue.length > 0 && this.commands.isReady()) {
-      const removal = this.commands.redis.pipeline();
-      for (const { job } of inQueue) removal.lrem(this.options.queue, 1, job);
-      // If that fails, the connection is lost, and a worker does these jobs in vain.
-      removal.exec().catch(() => {});
-    }
-    this.pushDocuments();
-  }
-
-  private settle(request: VectorRequest): void {
-    const now = this.options.clock.now();
-    request.settled = true;
-    if (!this.pushed.delete(request.taskId) || !request.isDocument) return;
-    this.limit.answered(now - (request.pushedAt ?? now));
   }
 
   private failAll(error: Fault): void {
     this.queued = Number.POSITIVE_INFINITY;
-    this.giveUp([...this.pushed.values(), ...this.waiting], error);
+    for (const { fail } of this.pushed.values()) fail(error);
   }
 
   /** Runs until closed, even without requests, so that late replies do not pile up in Redis. */
@@ -231,7 +192,6 @@ class Requester implements VectorSource {
         let some: string[] | null = first === null ? null : [first[1]];
         while (some !== null) {
           for (const reply of some) this.take(reply);
-          this.pushDocuments();
           some = await redis.lpop(this.replyTo, REPLIES_AT_ONCE);
         }
       } catch (error) {
@@ -257,13 +217,13 @@ class Requester implements VectorSource {
       log.debug({ task_id: reply.taskId }, 'embedding reply came too late; dropped');
       return;
     }
-    this.settle(request);
+    this.pushed.delete(reply.taskId);
     const otherModel = reply.kind === 'vector' ? this.checkModel(reply.model) : null;
-    if (otherModel !== null) request.reject(otherModel);
+    if (otherModel !== null) request.fail(otherModel);
     else if (reply.kind === 'vector') request.resolve({ vector: reply.vector });
     // The worker's server failed: another worker might embed the harmless text, and these would wrongly count as at fault.
     else if (reply.isServers)
-      request.reject(fault(`A worker behind ${this.place} answers with an error: ${reply.words}`));
+      request.fail(fault(`A worker behind ${this.place} answers with an error: ${reply.words}`));
     else request.resolve({ refused: reply.words });
   }
 
@@ -301,36 +261,4 @@ class Requester implements VectorSource {
 
 function fault(message: string): Fault {
   return new Fault('embedding_unavailable', message);
-}
-
-/** Adapts how many documents may be queued: about as many as are answered within a second, because queries wait behind them. */
-const FEWEST = 8;
-const BEGIN = 64;
-const MOST = 512;
-const QUICK_MS = 300;
-const SLOW_MS = 1_000;
-
-export function createQueueLimit() {
-  let most = BEGIN;
-  let inQueue = 0;
-  /** Documents queued before the last decrease; their times are outdated. */
-  let stale = 0;
-
-  return {
-    free: () => Math.max(0, most - inQueue),
-    pushed(count: number): void {
-      inQueue += count;
-    },
-    /** `ms`: time until the answer or until it was given up. */
-    answered(ms: number): void {
-      // Raising only helps if the limit was reached.
-      const full = inQueue >= most;
-      inQueue -= 1;
-      if (stale > 0) stale -= 1;
-      else if (ms > SLOW_MS) {
-        most = Math.max(FEWEST, most >> 1);
-        stale = inQueue;
-      } else if (ms < QUICK_MS && full) most = Math.min(MOST, most + 8);
-    },
-  };
 }

@@ -6,12 +6,11 @@ import { createHash } from 'node:crypto';
 import type { ChainableCommander, Redis } from 'ioredis';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
-import type { Log } from '../core/log.js';
+import type { Log, Metrics } from '../core/log.js';
 import { backoff, mayTry } from '../core/retry.js';
 import { HARMLESS, inBatches, LastingFault, type Outcome, type VectorSource } from './embedder.js';
 import {
   type EmbeddingJob,
-  type EmbeddingMetrics,
   type QueueKeys,
   REPLIES_EXPIRE_SECONDS,
   type RedisConnection,
@@ -33,7 +32,7 @@ export function createWorkerPresence(
   keys: QueueKeys,
   replier: Replier,
   log: Log,
-  metrics: EmbeddingMetrics,
+  metrics: Metrics,
 ) {
   const { worker } = replier;
 
@@ -111,17 +110,6 @@ function moveBack(change: ChainableCommander, list: string, queue: string, jobs:
   for (let n = 0; n < jobs; n++) change.lmove(list, queue, 'RIGHT', 'LEFT');
 }
 
-/** Those of `jobs` that a worker had taken when it died. */
-async function jobsWithDeaths<Job extends { text: string }>(
-  redis: Redis,
-  keys: QueueKeys,
-  jobs: Job[],
-): Promise<Set<Job>> {
-  if (jobs.length === 0 || (await redis.exists(keys.deaths)) === 0) return new Set();
-  const deaths = await redis.hmget(keys.deaths, ...jobs.map(({ text }) => digest(text)));
-  return new Set(jobs.filter((_, n) => deaths[n] !== null));
-}
-
 /** Identifies a job in the count of deaths: ids may be missing or used twice. */
 export function digest(text: string): string {
   return createHash('sha1').update(text).digest('base64');
@@ -141,7 +129,7 @@ interface WorkerJobsOptions {
   timeoutSeconds: number;
   clock: Clock;
   log: Log;
-  metrics: EmbeddingMetrics;
+  metrics: Metrics;
 }
 
 interface WantedVectors {
@@ -151,6 +139,7 @@ interface WantedVectors {
   replyTo: string;
 }
 
+/** `failed`: the server is down. */
 interface Done {
   text: string;
   outcome: 'done' | 'refused' | 'failed' | 'invalid' | 'malformed' | 'unaddressed';
@@ -174,32 +163,29 @@ export class WorkerJobs {
 
   /** Resolves when all jobs are answered, or the worker stops. */
   async work(texts: string[]): Promise<void> {
-    const { connection, keys, batchSize, stopping, clock, log, timeoutSeconds } = this.options;
+    const { batchSize, stopping, clock, timeoutSeconds } = this.options;
     const timeoutMs = timeoutSeconds * 1000;
     const until = clock.now() + timeoutMs;
     const sorted = texts.map((text) => this.sortJob(text));
     const wanted = sorted.filter((job) => 'content' in job);
-    const done = sorted.filter((job) => 'outcome' in job);
-    for (const { text } of done.filter(({ outcome }) => outcome === 'malformed')) {
-      log.warn({ queue: keys.queue, length: text.length }, 'embedding job was no JSON; dropped');
-    }
-    await this.answer(done);
+    await this.answer(sorted.filter((job) => 'outcome' in job));
     // A job that may have killed a worker is embedded alone.
-    const suspects = await this.whenRedisWorks(() => jobsWithDeaths(connection.redis, keys, wanted));
-    const others = wanted.filter((job) => !suspects?.has(job));
-    for (const batch of inBatches(others, ({ content }) => content, batchSize)) {
-      await this.embed(batch, 0, until);
-    }
-    for (const job of suspects ?? []) await this.embed([job], 0, until);
+    const suspects = await this.suspectsAmong(wanted);
+    const others = wanted.filter((job) => !suspects.includes(job));
+    const batches = inBatches(others, ({ content }) => content, batchSize);
+    for (const batch of [...batches, ...suspects.map((job) => [job])]) await this.embed(batch, 0, until);
     this.inVain = this.failing === null ? 0 : this.inVain + 1;
     // Leaves jobs to workers whose server works, but not so long that requesters time out.
     if (this.inVain > 0) await clock.sleep(Math.min(pauseAfter(this.inVain), timeoutMs / 3), stopping);
   }
 
   private sortJob(text: string): WantedVectors | Done {
-    const { keys, replier, log } = this.options;
+    const { keys, log } = this.options;
     const job = readJob(text);
-    if (job === null) return { text, outcome: 'malformed', reply: null };
+    if (job === null) {
+      log.warn({ queue: keys.queue, length: text.length }, 'embedding job was no JSON; dropped');
+      return { text, outcome: 'malformed', reply: null };
+    }
     const { taskId, type, content, replyTo } = job;
     if (replyTo === null || keys.isOwn(replyTo)) {
       log.warn(
@@ -209,26 +195,36 @@ export class WorkerJobs {
       return { text, outcome: 'unaddressed', reply: null };
     }
     if (type === 'embed' && content !== null) return { text, content, taskId, replyTo };
-    const words = type === 'embed' ? 'No valid content provided for embed' : `Unknown task type: ${type}`;
-    const body = writeReply(taskId, { error: words }, replier);
-    return { text, outcome: 'invalid', reply: { to: replyTo, body } };
+    const error = type === 'embed' ? 'No valid content provided for embed' : `Unknown task type: ${type}`;
+    return this.done({ text, taskId, replyTo }, 'invalid', { error });
+  }
+
+  /** Those that a worker had taken when it died. */
+  private async suspectsAmong(jobs: WantedVectors[]): Promise<WantedVectors[]> {
+    const { redis } = this.options.connection;
+    const { deaths } = this.options.keys;
+    const counts = await this.whenRedisWorks(async () =>
+      jobs.length === 0 || (await redis.exists(deaths)) === 0
+        ? []
+        : redis.hmget(deaths, ...jobs.map(({ text }) => digest(text))),
+    );
+    return jobs.filter((_, n) => typeof counts?.[n] === 'string');
   }
 
   /** Retries while the server is down and time is left. If it works but fails on this batch, the batch is halved. */
   private async embed(batch: WantedVectors[], failuresBefore: number, until: number): Promise<void> {
     const { server, stopping, cutOff, clock, log, metrics } = this.options;
     for (let failures = failuresBefore + 1; !stopping.aborted; failures++) {
-      if (this.failing !== null && clock.now() >= until) {
-        return await this.answer(this.failed(batch, this.failing));
-      }
+      if (this.failing !== null && clock.now() >= until) return await this.fail(batch, this.failing);
       const begun = clock.now();
       try {
         const texts = batch.map(({ content }) => content);
         const outcomes = await server.embed(texts, { purpose: 'document', signal: cutOff });
         this.works();
         metrics.observe('embedding_seconds', (clock.now() - begun) / 1000);
-        const done = batch.map((job, n) => this.doneWith(job, outcomes[n] ?? { refused: 'no answer' }));
-        return await this.answer(done);
+        return await this.answer(
+          batch.map((job, n) => this.doneWith(job, outcomes[n] ?? { refused: 'no answer' })),
+        );
       } catch (error) {
         if (!(error instanceof Fault)) throw error;
         if (stopping.aborted) return;
@@ -249,7 +245,7 @@ export class WorkerJobs {
           log.warn({ place: server.place, reason }, 'embedding server failed; answering jobs with an error');
         }
         this.failing = reason;
-        if (isLasting || isOver) return await this.answer(this.failed(batch, reason));
+        if (isLasting || isOver) return await this.fail(batch, reason);
         await clock.sleep(Math.min(pauseAfter(failures), until - clock.now()), stopping);
       }
     }
@@ -274,20 +270,26 @@ export class WorkerJobs {
     this.failing = null;
   }
 
-  private failed(batch: WantedVectors[], reason: string): Done[] {
-    const words = `${SERVER_FAILS}: ${reason}`;
-    return batch.map(({ text, taskId, replyTo }) => ({
-      text,
-      outcome: 'failed',
-      reply: { to: replyTo, body: writeReply(taskId, { error: words }, this.options.replier) },
-    }));
+  private async fail(batch: WantedVectors[], reason: string): Promise<void> {
+    const error = `${SERVER_FAILS}: ${reason}`;
+    await this.answer(batch.map((job) => this.done(job, 'failed', { error })));
   }
 
-  private doneWith({ text, taskId, replyTo }: WantedVectors, outcome: Outcome): Done {
-    const isDone = 'vector' in outcome;
-    const said = isDone ? outcome : { error: `The embedding server refused this text: ${outcome.refused}` };
-    const body = writeReply(taskId, said, this.options.replier);
-    return { text, outcome: isDone ? 'done' : 'refused', reply: { to: replyTo, body } };
+  private doneWith(job: WantedVectors, outcome: Outcome): Done {
+    if ('vector' in outcome) return this.done(job, 'done', outcome);
+    return this.done(job, 'refused', { error: `The embedding server refused this text: ${outcome.refused}` });
+  }
+
+  private done(
+    { text, taskId, replyTo }: Omit<WantedVectors, 'content'>,
+    outcome: Done['outcome'],
+    content: Parameters<typeof writeReply>[1],
+  ): Done {
+    return {
+      text,
+      outcome,
+      reply: { to: replyTo, body: writeReply(taskId, content, this.options.replier) },
+    };
   }
 
   private async answer(done: Done[]): Promise<void> {

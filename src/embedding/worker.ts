@@ -5,16 +5,9 @@
 import { hostname } from 'node:os';
 import { OVER } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
-import type { Log } from '../core/log.js';
+import type { Log, Metrics } from '../core/log.js';
 import type { VectorSource } from './embedder.js';
-import {
-  type EmbeddingMetrics,
-  openRedis,
-  type QueueKeys,
-  queueKeys,
-  type RedisConnection,
-  type Replier,
-} from './redis.js';
+import { openRedis, type QueueKeys, queueKeys, type RedisConnection, type Replier } from './redis.js';
 import { EmbeddingServer, type EmbeddingServerOptions } from './server.js';
 import { createWorkerPresence, SHOW_EVERY_MS, WorkerJobs } from './worker-jobs.js';
 
@@ -27,7 +20,7 @@ export interface WorkerOptions extends EmbeddingServerOptions {
   shutdownSeconds: number;
   newId: () => string;
   log: Log;
-  metrics: EmbeddingMetrics;
+  metrics: Metrics;
 }
 
 /** Concurrent batches: one is computed while the next is sent. */
@@ -35,7 +28,6 @@ const BATCHES_AT_ONCE = 2;
 /** A blocked wait cannot be cancelled, so an idle worker takes this long to stop. */
 const BLOCK_SECONDS = 0.25;
 const PAUSE_AFTER_TROUBLE_MS = 500;
-const TELL_PROGRESS_EVERY_MS = 60_000;
 
 /** Takes up to ARGV[1] more jobs, in order, in one round trip. */
 const TAKE = `local jobs = {}
@@ -63,27 +55,16 @@ class Worker {
   private readonly cut = new AbortController();
   private readonly batches = new Set<Promise<void>>();
   private readonly crashes: unknown[] = [];
-  /** In the last minute. */
-  private done = 0;
-  private others = 0;
   /** Taking was interrupted: our list may hold jobs that we never received. */
   private mayHaveLost = false;
 
   constructor(private readonly options: WorkerOptions) {
-    const { model, queue, redisUrl, clock, log, newId } = options;
+    const { model, queue, redisUrl, clock, log, newId, metrics } = options;
     this.replier = { worker: `${hostname()}-${newId()}`, model };
     this.keys = queueKeys(queue);
     this.commands = openRedis(redisUrl, 'coterie worker', clock);
     this.taking = openRedis(redisUrl, 'coterie worker, taking jobs', clock);
     this.server = new EmbeddingServer(options);
-    const metrics: EmbeddingMetrics = {
-      count: (name, labels, by = 1) => {
-        if (labels.outcome === 'done') this.done += by;
-        else this.others += by;
-        options.metrics.count(name, labels, by);
-      },
-      observe: (name, seconds) => options.metrics.observe(name, seconds),
-    };
     this.presence = createWorkerPresence(this.commands.redis, this.keys, this.replier, log, metrics);
     this.jobs = new WorkerJobs({
       ...options,
@@ -93,7 +74,6 @@ class Worker {
       replier: this.replier,
       stopping: this.stop.signal,
       cutOff: this.cut.signal,
-      metrics,
     });
   }
 
@@ -106,7 +86,6 @@ class Worker {
       await Promise.all([
         this.repeat('take jobs', 0, () => this.takeBatch()),
         this.repeat('show that it lives', SHOW_EVERY_MS, () => this.showPresence()),
-        this.tellProgress(),
       ]);
     } finally {
       beginToStop();
@@ -199,19 +178,6 @@ class Worker {
         isTroubled = true;
         await clock.sleep(PAUSE_AFTER_TROUBLE_MS, stopping);
       }
-    }
-  }
-
-  private async tellProgress(): Promise<void> {
-    const { queue, clock, log } = this.options;
-    while (!this.stop.signal.aborted) {
-      await clock.sleep(TELL_PROGRESS_EVERY_MS, this.stop.signal);
-      const { done, others } = this;
-      if (done + others === 0) continue;
-      const waiting = await this.commands.redis.llen(queue).catch(() => null);
-      log.info({ done, others, waiting }, `embedded ${done} texts in the last minute`);
-      this.done = 0;
-      this.others = 0;
     }
   }
 

@@ -1,10 +1,9 @@
-/** The pure parts: texts cut and batched, answers and jobs read, vectors made comparable, documents in the queue. */
+/** The pure parts: texts cut and batched, answers and jobs read, vectors made comparable. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { cutAt, estimateTokens } from '../../src/core/cut.js';
 import { asVector, fitting, inBatches, MOST_TOKENS, toUnit } from '../../src/embedding/embedder.js';
 import { readJob, readReply, SERVER_FAILS, writeJob, writeReply } from '../../src/embedding/redis.js';
-import { createQueueLimit } from '../../src/embedding/requester.js';
 import { placeOf, readAnswer } from '../../src/embedding/server.js';
 
 const anyText = fc.string({ unit: 'binary', maxLength: 200 });
@@ -159,25 +158,6 @@ describe('the protocol', () => {
         readReply(text);
       }),
     );
-  });
-});
-
-describe('documents in the queue', () => {
-  it('are more when they come back quickly, few when they come back slowly', () => {
-    const limit = createQueueLimit();
-    const fill = (ms: number) => {
-      const free = limit.free();
-      limit.pushed(free);
-      for (let n = 0; n < free; n++) limit.answered(ms);
-      return free;
-    };
-    expect(fill(100)).toBe(64);
-    for (let n = 0; n < 100; n++) fill(100);
-    expect(fill(500)).toBe(512);
-    expect(fill(2_000)).toBe(512);
-    expect(limit.free()).toBe(256);
-    for (let n = 0; n < 20; n++) fill(2_000);
-    expect(limit.free()).toBe(8);
   });
 });
 

@@ -2,14 +2,16 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { SERVER_FAILS } from '../../src/embedding/redis.js';
+import { SERVER_FAILS, writeReply } from '../../src/embedding/redis.js';
 import { expectUnavailable, expectVector } from '../contract/embedder.js';
+import { manualClock } from '../fakes/clock.js';
 import { startFakeEmbeddings, vectorFor } from '../fakes/embeddings.js';
 import { type RedisServer, startRedis } from '../fakes/redis.js';
 import { type PeerWorker, startPeerWorker } from '../fakes/redis-peers.js';
 import { describeWithRedis } from '../harness/redis.js';
 import { openRedis, openRedisEmbedder, startWorker } from './support.js';
 
+const REPLIER = { worker: 'by hand', model: 'test-embed' };
 type Opened = ReturnType<typeof openRedisEmbedder>;
 
 describeWithRedis('a requester', () => {
@@ -225,6 +227,28 @@ describeWithRedis('a requester', () => {
     const worker = peer();
     expectVector((await question)[0], 'question');
     expect(worker.taken.findIndex((job) => job.content === 'question')).toBe(64);
+    expect((await indexing).every((vector) => vector !== null)).toBe(true);
+  });
+
+  it('keeps more documents in the queue when they come back quickly, and fewer when slowly', async () => {
+    const clock = manualClock();
+    const { embedder } = open({ clock });
+    const documents = Array.from({ length: 1000 }, (_, n) => `document ${n}`);
+    const indexing = embedder.embed(documents, asking('document'));
+    const answerAll = async (count: number) => {
+      await expect.poll(() => redis.llen(queue), { interval: 5 }).toBe(count);
+      for (const taken of (await redis.lpop(queue, count)) ?? []) {
+        const { task_id: taskId, content } = JSON.parse(taken);
+        await redis.rpush(replyTo, writeReply(taskId, { vector: vectorFor(content, 8) }, REPLIER));
+      }
+    };
+    await answerAll(64);
+    await answerAll(128);
+    await expect.poll(() => redis.llen(queue)).toBe(256);
+    await clock.advance(1_100);
+    await answerAll(256);
+    await answerAll(128);
+    peer({ model: REPLIER.model });
     expect((await indexing).every((vector) => vector !== null)).toBe(true);
   });
 

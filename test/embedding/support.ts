@@ -3,8 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { systemClock } from '../../src/core/clock.js';
-import type { Log } from '../../src/core/log.js';
-import type { EmbeddingMetrics } from '../../src/embedding/redis.js';
+import type { Log, Metrics } from '../../src/core/log.js';
 import { createRedisEmbedder } from '../../src/embedding/requester.js';
 import { runWorker, type WorkerOptions } from '../../src/embedding/worker.js';
 import { type RedisServer, startRedis } from '../fakes/redis.js';
@@ -22,10 +21,10 @@ export function keptLog(): Log & { lines: string[] } {
   return { lines, debug: note, info: note, warn: note, error: note };
 }
 
-export function keptCounts(): EmbeddingMetrics & { of(outcome: string): number } {
+export function keptCounts(): Metrics & { of(outcome: string): number } {
   const counts = new Map<string, number>();
   return {
-    count: (_, { outcome }, by = 1) => void counts.set(outcome, (counts.get(outcome) ?? 0) + by),
+    count: (_, { outcome = '' } = {}, by = 1) => void counts.set(outcome, (counts.get(outcome) ?? 0) + by),
     observe: () => {},
     of: (outcome) => counts.get(outcome) ?? 0,
   };
