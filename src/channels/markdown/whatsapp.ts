@@ -47,31 +47,23 @@ function fenced(code: string, tooMany: RegExp): string {
 
 function whatsappLine(line: readonly StyledRun[], item: ListItem | null): string {
   const start = item === null ? '' : `${item.marker.replace('•', '-')} `;
-  const written = withMarkersShielded(piecesOf(supported(withoutStart(line, start.length))));
-  return item === null ? startShielded(written) : start + written;
-}
-
-/** A piece of a line: text in which markers are shielded, or our markup, code and addresses. */
-interface LinePiece {
-  isText: boolean;
-  text: string;
-}
-
-function piecesOf(runs: readonly StyledRun[]): LinePiece[] {
-  const pieces: LinePiece[] = [];
+  let written = '';
+  /** Positions of marker characters in the text, which are none. */
+  const loose = new Set<number>();
   const marker = (style: Style) => {
-    if (style !== 'link') pieces.push({ isText: false, text: MARKERS[style] });
+    if (style !== 'link') written += MARKERS[style];
   };
-  nest(runs, {
+  nest(supported(withoutStart(line, start.length)), {
     open: marker,
     close: marker,
-    text: ({ kind, text }) =>
-      pieces.push({
-        isText: kind === 'text' || kind === 'space',
-        text: kind === 'code' ? codeSpan(text) : text,
-      }),
+    text({ kind, text }) {
+      const isText = kind === 'text' || kind === 'space';
+      for (const { index } of isText ? text.matchAll(/[*_~`]/g) : []) loose.add(written.length + index);
+      written += kind === 'code' ? codeSpan(text) : text;
+    },
   });
-  return pieces;
+  const shown = withMarkersShielded(written, loose);
+  return item === null ? startShielded(shown) : start + shown;
 }
 
 /** With three backticks if the code contains one. */
@@ -87,45 +79,30 @@ function startShielded(line: string): string {
 /** WORD JOINER, invisible: between two of these, no marker is at a word's edge. They do get copied. */
 const JOINER = '\u2060';
 
-/** Shields marker characters in the text that could begin or end markup. */
-function withMarkersShielded(pieces: readonly LinePiece[]): string {
-  let line = '';
-  for (const piece of pieces) line += piece.text;
-  if (!pieces.some((piece) => piece.isText && /[*_~`]/.test(piece.text))) return line;
-  const opens = new Map<string, number>();
-  const closes = new Map<string, number>();
+/** After a letter or digit a marker certainly does not open, nor close before one. */
+const OPENING = /(?<![a-z0-9])[*_~](?=\S)|`/iy;
+const CLOSING = /(?<=\S)[*_~](?![a-z0-9])|`/iy;
+
+function isAt(pattern: RegExp, line: string, at: number): boolean {
+  pattern.lastIndex = at;
+  return pattern.test(line);
+}
+
+/** Shields the loose marker characters that could begin or end markup. */
+function withMarkersShielded(line: string, loose: ReadonlySet<number>): string {
+  if (loose.size === 0) return line;
+  const firstOpening = new Map<string, number>();
+  const lastClosing = new Map<string, number>();
   for (const { 0: character, index } of line.matchAll(/[*_~`]/g)) {
-    if (mayOpen(line, index) && !opens.has(character)) opens.set(character, index);
-    if (mayClose(line, index)) closes.set(character, index);
+    if (isAt(OPENING, line, index) && !firstOpening.has(character)) firstOpening.set(character, index);
+    if (isAt(CLOSING, line, index)) lastClosing.set(character, index);
   }
-  let offset = 0;
-  const shielded = pieces.map(({ isText, text }) => {
-    const start = offset;
-    offset += text.length;
-    if (!isText) return text;
-    return text.replace(/[*_~`]/g, (character, at: number) => {
-      const position = start + at;
-      const begins = mayOpen(line, position) && (closes.get(character) ?? -1) > position;
-      const ends = mayClose(line, position) && (opens.get(character) ?? position) < position;
-      return begins || ends ? JOINER + character + JOINER : character;
-    });
+  const shielded = line.replace(/[*_~`]/g, (character, at: number) => {
+    const begins = isAt(OPENING, line, at) && (lastClosing.get(character) ?? -1) > at;
+    const ends = isAt(CLOSING, line, at) && (firstOpening.get(character) ?? at) < at;
+    return loose.has(at) && (begins || ends) ? JOINER + character + JOINER : character;
   });
-  return shielded.join('').replaceAll(JOINER + JOINER, JOINER);
-}
-
-function mayOpen(line: string, at: number): boolean {
-  if (line[at] === '`') return true;
-  return !isWord(line[at - 1]) && at + 1 < line.length && !/\s/.test(line[at + 1] ?? ' ');
-}
-
-function mayClose(line: string, at: number): boolean {
-  if (line[at] === '`') return true;
-  return !isWord(line[at + 1]) && at > 0 && !/\s/.test(line[at - 1] ?? ' ');
-}
-
-/** Next to these a marker certainly neither opens nor closes. */
-function isWord(letter: string | undefined): boolean {
-  return letter !== undefined && /[a-z0-9]/i.test(letter);
+  return shielded.replaceAll(JOINER + JOINER, JOINER);
 }
 
 const MARKERS = { bold: '*', italic: '_', strike: '~' };

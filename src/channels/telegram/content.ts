@@ -238,17 +238,14 @@ const text: Writer = (node) => inline(node.text);
 const below: Writer = (node) => blocks(node.blocks);
 
 const BLOCKS = new Map<unknown, Writer>([
-  ['paragraph', text],
-  ['footer', text],
   ['heading', (node) => `${'#'.repeat(SIZES.find((size) => size === node.size) ?? 2)} ${text(node)}`],
   ['pre', (node) => `\`\`\`${stringIn(node.language)}\n${text(node)}\n\`\`\``],
   ['mathematical_expression', (node) => `$$${stringIn(node.expression)}$$`],
   ['divider', () => '---'],
-  ['anchor', () => ''],
   ['list', (node) => lines(...nodesIn(node.items).map(listItem))],
-  ['blockquote', (node) => quote(below(node), node)],
-  ['expandable_blockquote', (node) => quote(text(node), node)],
-  ['pullquote', (node) => quote(text(node), node)],
+  ['blockquote', quote],
+  ['expandable_blockquote', quote],
+  ['pullquote', quote],
   ['table', (node) => lines(caption(node), table(node.cells))],
   ['details', (node) => lines(`**${inline(node.summary)}**`, below(node))],
   [
@@ -261,7 +258,7 @@ const BLOCKS = new Map<unknown, Writer>([
   ['map', (node) => lines(location(node.location), caption(node))],
 ]);
 
-/** Unknown blocks, and blocks with files, which may have a caption. */
+/** Paragraphs, unknown blocks, and blocks with files, which may have a caption. */
 const otherBlock: Writer = (node) =>
   lines(loose({ ...node, blocks: [], caption: null }), below(node), caption(node));
 
@@ -272,9 +269,10 @@ function listItem(item: Node): string {
   return `${sign} ${box}${blocks(item.blocks, '\n').replaceAll('\n', '\n  ')}`;
 }
 
-function quote(text: string, { credit }: Node): string {
-  const by = inline(credit);
-  const said = lines(text, by && `— ${by}`);
+/** Some have a text, others blocks. */
+function quote(node: Node): string {
+  const by = inline(node.credit);
+  const said = lines(text(node), below(node), by && `— ${by}`);
   return said === '' ? '' : said.replaceAll(/^/gm, '> ');
 }
 
