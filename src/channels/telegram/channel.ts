@@ -11,7 +11,7 @@ import { createState } from '../kit/supervise.js';
 import { type Bot, type Bots, createBots } from './bots.js';
 import { createChanges, createDrafts, createPresses } from './changes.js';
 import { CallError, isNotThere } from './failure.js';
-import { createFileSending, fetchFile } from './files.js';
+import { fetchFile } from './files.js';
 import { type BotIntake, createStoring, keepReceiving, poll } from './intake.js';
 import type { TelegramOptions } from './options.js';
 import { chatId, compose } from './outbound.js';
@@ -52,7 +52,7 @@ export function createTelegram(
   let receiving: Promise<unknown> = Promise.resolve();
 
   const channel = {
-    ...createSending(senders, createFileSending()),
+    ...createSending(senders),
     ...createChanges(senders),
     name: 'telegram',
     voiceNotes: true as const,
