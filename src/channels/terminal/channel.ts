@@ -7,7 +7,7 @@ import { reactionText } from '../../core/transcript.js';
 import { findFile } from '../kit/outgoing.js';
 import { createState } from '../kit/supervise.js';
 import { parse } from '../markdown/parse.js';
-import { columnsOf, createPipe, createPrompt, type TerminalOptions } from './prompt.js';
+import { columnsOf, createPipe, Prompt, type TerminalOptions } from './prompt.js';
 
 export interface Terminal extends Channel {
   /** Lets a log write to the same terminal without garbling the input line. */
@@ -21,8 +21,8 @@ const UNLIMITED = 1000;
 
 export function createTerminal(options: TerminalOptions): Terminal {
   const { output, interactive, colours, clock, log } = options;
-  const dialogue = interactive ? createPrompt(options) : createPipe(options);
-  const { thinking } = dialogue;
+  const prompt = interactive ? new Prompt(options) : null;
+  const dialogue = prompt ?? createPipe(options);
   const ended = new AbortController();
   const state = createState(clock);
   let reading: Promise<void> = Promise.resolve();
@@ -95,11 +95,11 @@ export function createTerminal(options: TerminalOptions): Terminal {
       await reading;
     },
     status: state.status,
-    interject: dialogue.interject,
-    ...(thinking && {
-      setTyping: async () => thinking(),
+    interject: (write) => dialogue.interject(write),
+    ...(prompt && {
+      setTyping: async () => prompt.thinking(),
       async preview(_to: Recipient, part: Part) {
-        thinking(part.text);
+        prompt.thinking(part.text);
         return true;
       },
     }),

@@ -63,21 +63,107 @@ function withoutForgotten(lines: string[]): string[] {
   return lines.filter((line) => !phrases.some((phrase) => phrase.isIn(line)));
 }
 
+/** Input and output of the terminal channel: a pipe, or a person's prompt. */
+interface Dialogue {
+  /** Passes on every non-blank line, until the input ends or `signal` aborts. */
+  read(take: Take, signal: AbortSignal): Promise<void>;
+  /** Resolves when the output has accepted it; rejects if it cannot. */
+  show(name: string, part: Part): Promise<void>;
+  /** Lets something else write to the same terminal without garbling the input line. */
+  interject(write: () => void): void;
+  close(): Promise<void>;
+}
+
+type Take = (line: string) => Promise<Reception>;
+
 const FRAMES = [...'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'];
 const FRAME_MS = 120;
 /** Typing is renewed every few seconds; without renewal the spinner disappears. */
 const THINKING_MS = 6000;
 
-export function createPrompt({ input, output, colours, historyFile, clock, log }: TerminalOptions): Dialogue {
-  const styles = (...codes: string[]) => (colours ? codes : []);
-  const idle = `${styled(styles('32'), 'you:')} `;
-  const spinner = createSpinner(clock, () => above(() => {}));
-  let line: Interface | null = null;
-  let saving: Promise<void> = Promise.resolve();
-  let taking: Promise<void> = Promise.resolve();
+export class Prompt implements Dialogue {
+  #line: Interface | null = null;
+  #saving: Promise<void> = Promise.resolve();
+  #taking: Promise<void> = Promise.resolve();
+  #thinkingUntil = 0;
+  #written = '';
+  #animation: NodeJS.Timeout | null = null;
+
+  constructor(private readonly options: TerminalOptions) {}
+
+  async read(take: Take, signal: AbortSignal): Promise<void> {
+    const { input, output, historyFile } = this.options;
+    const history = historyFile ? await loadHistory(historyFile) : [];
+    if (signal.aborted) return;
+    const line = createInterface({ input, output, terminal: true, history, historySize: MOST_LINES });
+    this.#line = line;
+    this.#listen(line, take);
+    const closed = new Promise<void>((resolve) => line.once('close', resolve));
+    signal.addEventListener('abort', () => line.close());
+    this.#hint('Write a message and press Enter. /help lists the commands, Ctrl-D ends.');
+    this.#redraw();
+    await closed;
+    this.#line = null;
+    this.#rest();
+    output.write('\n');
+    await this.#taking;
+  }
+
+  /** Handles keys and lines until the prompt closes. */
+  #listen(line: Interface, take: Take): void {
+    const { historyFile, log } = this.options;
+    let isWarned = false;
+    line.on('history', (lines) => {
+      if (historyFile === null) return;
+      this.#saving = this.#saving
+        .then(() => saveHistory(historyFile, lines))
+        .catch((error: unknown) => log.warn({ err: error }, 'could not save the line history'));
+    });
+    line.on('SIGINT', () => {
+      if (isWarned && line.line === '') return line.close();
+      isWarned = true;
+      line.write(null, { ctrl: true, name: 'e' });
+      line.write(null, { ctrl: true, name: 'u' });
+      this.interject(() => this.#hint('(Ctrl-C again or Ctrl-D ends)'));
+    });
+    line.on('line', (text) => {
+      isWarned = false;
+      if (text.trim() !== '') this.#taking = this.#taking.then(() => this.#takeIn(text, take));
+      this.#redraw();
+    });
+    line.on('error', (error: unknown) => {
+      log.warn({ err: error }, 'could not read the terminal; ending the chat');
+      line.close();
+    });
+  }
+
+  async #takeIn(text: string, take: Take): Promise<void> {
+    const { output, log } = this.options;
+    try {
+      await take(text);
+    } catch (error) {
+      this.interject(() => output.write('(Your message could not be taken in. Please send it again.)\n'));
+      log.warn({ err: error }, 'could not store a line');
+    }
+  }
+
+  show(name: string, { text, marks }: Part): Promise<void> {
+    const shown = this.options.colours ? terminalText({ text, marks }) : withoutControls(text);
+    const speaker = this.#styled(['1', '35'], `${withoutControls(name)}:`);
+    this.#rest();
+    return new Promise((resolve, reject) => {
+      this.interject(() =>
+        this.options.output.write(`${speaker} ${withOneEnd(shown)}`, (error) =>
+          error ? reject(error) : resolve(),
+        ),
+      );
+    });
+  }
 
   /** Hides the prompt, lets `write` write in its place, and redraws it with its input below. */
-  function above(write: () => void): void {
+  interject(write: () => void): void {
+    const { output } = this.options;
+    const line = this.#line;
     if (!line) {
       write();
       return;
@@ -88,126 +174,57 @@ export function createPrompt({ input, output, colours, historyFile, clock, log }
     write();
     // readline moves up by the rows it remembers (wrongly, after a paste); we are at the top already.
     Object.assign(line, { prevRows: 0 });
-    line.setPrompt(promptNow());
+    line.setPrompt(this.#prompt());
     line.prompt(true);
   }
 
-  function promptNow(): string {
-    const spinning = spinner.now();
-    if (spinning === null) return idle;
-    const shown = tailOf(spinning.written, Math.floor(columnsOf(output) / 2)) || 'thinking';
-    return colours ? `${styled(['36'], `${spinning.frame} ${shown}`)}  ${idle}` : `(${shown}) ${idle}`;
+  #redraw(): void {
+    this.interject(() => {});
   }
 
-  async function takeIn(text: string, take: (line: string) => Promise<Reception>): Promise<void> {
-    try {
-      await take(text);
-    } catch (error) {
-      above(() => output.write('(Your message could not be taken in. Please send it again.)\n'));
-      log.warn({ err: error }, 'could not store a line');
+  #prompt(): string {
+    const { clock, output, colours } = this.options;
+    const idle = `${this.#styled(['32'], 'you:')} `;
+    const now = clock.now();
+    if (now >= this.#thinkingUntil) {
+      this.#rest();
+      return idle;
     }
+    const shown = tailOf(this.#written, Math.floor(columnsOf(output) / 2)) || 'thinking';
+    if (!colours) return `(${shown}) ${idle}`;
+    const frame = FRAMES[Math.floor(now / FRAME_MS) % FRAMES.length];
+    return `${styled(['36'], `${frame} ${shown}`)}  ${idle}`;
   }
 
-  /** Handles keys and lines until the prompt closes. */
-  function listen(prompt: Interface, take: (line: string) => Promise<Reception>): void {
-    let isWarned = false;
-    prompt.on('history', (lines) => keepHistory(lines));
-    prompt.on('SIGINT', () => {
-      if (isWarned && prompt.line === '') return prompt.close();
-      isWarned = true;
-      prompt.write(null, { ctrl: true, name: 'e' });
-      prompt.write(null, { ctrl: true, name: 'u' });
-      above(() => output.write(`${styled(styles('2'), '(Ctrl-C again or Ctrl-D ends)')}\n`));
-    });
-    prompt.on('line', (text) => {
-      isWarned = false;
-      if (text.trim() !== '') taking = taking.then(() => takeIn(text, take));
-      above(() => {});
-    });
-    prompt.on('error', (error: unknown) => {
-      log.warn({ err: error }, 'could not read the terminal; ending the chat');
-      prompt.close();
-    });
+  /** Shows for some seconds that a reply is being made and, if given, its text so far. */
+  thinking(written = this.#written): void {
+    this.#written = written;
+    this.#thinkingUntil = this.options.clock.now() + THINKING_MS;
+    this.#animation ??= setInterval(() => this.#redraw(), FRAME_MS).unref();
+    this.#redraw();
   }
 
-  function keepHistory(lines: string[]): void {
-    if (historyFile === null) return;
-    saving = saving
-      .then(() => saveHistory(historyFile, lines))
-      .catch((error: unknown) => log.warn({ err: error }, 'could not save the line history'));
+  #rest(): void {
+    this.#thinkingUntil = 0;
+    this.#written = '';
+    clearInterval(this.#animation ?? undefined);
+    this.#animation = null;
   }
 
-  return {
-    async read(take, signal) {
-      const history = historyFile ? await loadHistory(historyFile) : [];
-      if (signal.aborted) return;
-      const prompt = createInterface({ input, output, terminal: true, history, historySize: MOST_LINES });
-      line = prompt;
-      listen(prompt, take);
-      const closed = new Promise<void>((resolve) => prompt.once('close', resolve));
-      signal.addEventListener('abort', () => prompt.close());
-      const hint = 'Write a message and press Enter. /help lists the commands, Ctrl-D ends.';
-      output.write(`${styled(styles('2'), hint)}\n`);
-      above(() => {});
-      await closed;
-      line = null;
-      spinner.stop();
-      output.write('\n');
-      await taking;
-    },
-
-    show(name, part) {
-      const text = colours ? terminalText(part) : withoutControls(part.text);
-      const speaker = styled(styles('1', '35'), `${withoutControls(name)}:`);
-      const reply = `${speaker} ${text.replace(/(?<!\n)\n+$/, '')}\n`;
-      return new Promise((resolve, reject) => {
-        spinner.stop();
-        above(() => output.write(reply, (error) => (error ? reject(error) : resolve())));
-      });
-    },
-
-    thinking: spinner.start,
-    interject: above,
-
-    async close() {
-      line?.close();
-      spinner.stop();
-      await taking;
-      await saving;
-    },
-  };
-}
-
-/** Shows for some seconds after each `start` that the model is working. */
-function createSpinner(clock: { now(): number }, redraw: () => void) {
-  let until = 0;
-  let written = '';
-  let animation: NodeJS.Timeout | null = null;
-
-  function stop(): void {
-    until = 0;
-    written = '';
-    if (animation) clearInterval(animation);
-    animation = null;
+  #hint(text: string): void {
+    this.options.output.write(`${this.#styled(['2'], text)}\n`);
   }
 
-  return {
-    stop,
-    start(soFar?: string): void {
-      if (soFar !== undefined) written = soFar;
-      until = clock.now() + THINKING_MS;
-      animation ??= setInterval(redraw, FRAME_MS).unref();
-      redraw();
-    },
-    /** null while it is off. */
-    now(): { frame: string; written: string } | null {
-      if (clock.now() >= until) {
-        stop();
-        return null;
-      }
-      return { frame: FRAMES[Math.floor(clock.now() / FRAME_MS) % FRAMES.length] ?? '', written };
-    },
-  };
+  #styled(codes: string[], text: string): string {
+    return styled(this.options.colours ? codes : [], text);
+  }
+
+  async close(): Promise<void> {
+    this.#line?.close();
+    this.#rest();
+    await this.#taking;
+    await this.#saving;
+  }
 }
 
 export function columnsOf(output: Writable): number {
@@ -220,21 +237,12 @@ function tailOf(text: string, most: number): string {
   return characters.length <= most ? characters.join('') : `…${characters.slice(-most).join('')}`;
 }
 
-/** Input and output of the terminal channel: a pipe, or a person's prompt. */
-interface Dialogue {
-  /** Passes on every non-blank line, until the input ends or `signal` aborts. */
-  read(take: (line: string) => Promise<Reception>, signal: AbortSignal): Promise<void>;
-  /** Resolves when the output has accepted it; rejects if it cannot. */
-  show(name: string, part: Part): Promise<void>;
-  /** Shows for some seconds that a reply is being made and, if given, its text so far. */
-  thinking?(written?: string): void;
-  /** Lets something else write to the same terminal without garbling the input line. */
-  interject(write: () => void): void;
-  close(): Promise<void>;
+function withOneEnd(text: string): string {
+  return `${text.replace(/(?<!\n)\n+$/, '')}\n`;
 }
 
 /** Through a pipe: one message per line, and replies as `<persona>: <text>`. */
-export function createPipe({ input, output }: { input: Readable; output: Writable }): Dialogue {
+export function createPipe({ input, output }: TerminalOptions): Dialogue {
   return {
     async read(take, signal) {
       const aborted = new Promise<void>((resolve) => {
@@ -255,8 +263,11 @@ export function createPipe({ input, output }: { input: Readable; output: Writabl
         if (!signal.aborted || Object(error).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
       }
     },
-    show: (name, part) =>
-      write(output, withoutControls(`${name}: ${part.text.replace(/(?<!\n)\n+$/, '')}\n`)),
+    show: (name, { text }) =>
+      new Promise((resolve, reject) => {
+        const reply = withoutControls(`${name}: ${withOneEnd(text)}`);
+        output.write(reply, (error) => (error ? reject(error) : resolve()));
+      }),
     interject: (write) => write(),
     close: async () => {
       input.destroy();
@@ -281,12 +292,6 @@ async function* linesOf(input: Readable): AsyncGenerator<string> {
 
 function withoutReturn(line: string): string {
   return line.endsWith('\r') ? line.slice(0, -1) : line;
-}
-
-function write(output: Writable, text: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    output.write(text, (error) => (error ? reject(error) : resolve()));
-  });
 }
 
 const STYLES: Record<Mark['kind'], string> = {
