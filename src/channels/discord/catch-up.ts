@@ -186,23 +186,20 @@ export class CatchUp {
     leave();
   }
 
-  /** The messages of a room after the last stored one, oldest first. */
+  /** The messages of a room after the last stored one, oldest first; fetched backwards from the newest. */
   private async missedIn(room: string, last: string, signal: AbortSignal): Promise<Discord.APIMessage[]> {
     const horizon = snowflakeAt(this.parts.clock.now() - HORIZON_MS);
-    const first = await this.page(room, { after: isLater(horizon, last) ? horizon : last }, signal);
-    // Usually that is all. Else the rest is fetched backwards from the newest.
-    const known = first.at(-1)?.id;
-    if (first.length < PAGE || known === undefined) return first;
-    let rest: Discord.APIMessage[] = [];
+    const known = isLater(horizon, last) ? horizon : last;
+    let missed: Discord.APIMessage[] = [];
     for (let pages = 0; pages < MOST_PAGES; pages += 1) {
-      const before = rest[0]?.id;
+      const before = missed[0]?.id;
       const earlier = await this.page(room, before === undefined ? {} : { before }, signal);
       const unknown = earlier.filter(({ id }) => isLater(id, known));
-      rest = [...unknown, ...rest];
-      if (unknown.length < PAGE) return [...first, ...rest];
+      missed = [...unknown, ...missed];
+      if (unknown.length < PAGE) return missed;
     }
     this.parts.log.warn({ channel: 'discord', room }, 'too many missed messages; fetched only the newest');
-    return [...first, ...rest];
+    return missed;
   }
 
   private async page(room: string, query: Record<string, string>, signal: AbortSignal) {

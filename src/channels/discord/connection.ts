@@ -149,7 +149,7 @@ class Connection {
           // The library also drops the session if the gateway could not be reached.
           if (!over.signal.aborted && (info !== null || pace.isReached())) session.update(info);
         },
-        waitForIdentify: () => countIdentify(parts, host.state),
+        waitForIdentify: () => countIdentify(host),
       },
       0,
     );
@@ -214,7 +214,7 @@ class Connection {
         if (asked.session_start_limit.remaining < 1) {
           throw new Error('Discord lets the bot begin no more sessions today');
         }
-        await parts.clock.sleep(await identifyPauseMs(parts, parts.host.state), signal);
+        await parts.clock.sleep(await identifyPauseMs(parts.host), signal);
         return { url: asked.url, session: null };
       } catch (error) {
         pace.unreachable(error);

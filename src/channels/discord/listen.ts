@@ -2,7 +2,7 @@
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
 import type { Receive, Reception } from '../../core/channel.js';
-import { locks } from '../../core/concurrency.js';
+import { createMutex, locks } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
 import type { InboundEvent } from '../../core/message.js';
 import { backoffMs } from '../kit/supervise.js';
@@ -33,7 +33,6 @@ interface Item {
   events: InboundEvent[];
   /** null: they were fetched. */
   packet: Packet | null;
-  finish(): void;
 }
 
 /**
@@ -42,25 +41,21 @@ interface Item {
  */
 function createQueue(parts: DiscordParts, receive: Receive, signal: AbortSignal) {
   const { identity, answers, presses, session, storing, clock, log } = parts;
-  let waiting: Item[] = [];
-  let working: Promise<void> | null = null;
+  const waiting: Item[] = [];
+  const inTurn = createMutex();
 
-  async function work(): Promise<void> {
-    while (waiting.length > 0 && !signal.aborted) {
-      // Fetched events are already one batch.
-      const fetched = waiting.findIndex(({ packet }) => packet === null);
-      const live = fetched === -1 ? waiting.length : fetched;
-      const batch = waiting.splice(0, Math.min(Math.max(1, live), MOST_AT_ONCE));
-      const reception = await store(batch);
-      for (const { platformMessageId, why } of reception?.rejected ?? []) {
-        void answers.turnAway(platformMessageId, why);
-      }
-      for (const [id, became] of reception?.choices ?? []) presses.settle(id, became);
-      for (const { finish } of batch) finish();
+  /** Called once per item, and each call takes at least one: its item is stored when it returns. */
+  async function storeNext(): Promise<void> {
+    // Fetched events are already one batch.
+    const fetched = waiting.findIndex(({ packet }) => packet === null);
+    const live = fetched === -1 ? waiting.length : fetched;
+    const batch = waiting.splice(0, Math.min(Math.max(1, live), MOST_AT_ONCE));
+    if (batch.length === 0) return;
+    const reception = await store(batch);
+    for (const { platformMessageId, why } of reception?.rejected ?? []) {
+      void answers.turnAway(platformMessageId, why);
     }
-    for (const { finish } of waiting) finish();
-    waiting = [];
-    working = null;
+    for (const [id, became] of reception?.choices ?? []) presses.settle(id, became);
   }
 
   /** null when the channel stops before it is stored. */
@@ -92,17 +87,13 @@ function createQueue(parts: DiscordParts, receive: Receive, signal: AbortSignal)
 
   return {
     /** Resolves when they are stored, or when the channel stops before that. */
-    add(events: InboundEvent[], packet: Packet | null): Promise<void> {
-      return new Promise((resolve) => {
-        if (events.length === 0 || signal.aborted) return resolve();
-        waiting.push({ events, packet, finish: resolve });
-        working ??= work();
-      });
+    async add(events: InboundEvent[], packet: Packet | null): Promise<void> {
+      if (events.length === 0) return;
+      waiting.push({ events, packet });
+      await inTurn(storeNext);
     },
     /** Resolves when nothing is being stored. */
-    async idle(): Promise<void> {
-      await working;
-    },
+    idle: () => inTurn(() => {}),
   };
 }
 

@@ -140,8 +140,9 @@ const USUAL_IN_A_DAY = 50;
 const BETWEEN_AFTER_MANY_MS = 15 * 60_000;
 
 /** Pause before a session, across restarts: Discord resets a bot's token after a thousand a day. */
-export async function identifyPauseMs({ clock, log }: Timing, state: ChannelState): Promise<number> {
-  const today = await identifiesToday(clock, state);
+export async function identifyPauseMs(host: Timing): Promise<number> {
+  const { clock, log } = host;
+  const today = await identifiesToday(host);
   const lately = today.filter((at) => clock.now() - at < HOUR_MS).length;
   const betweenMs =
     today.length >= USUAL_IN_A_DAY
@@ -158,9 +159,10 @@ export async function identifyPauseMs({ clock, log }: Timing, state: ChannelStat
 }
 
 /** Counts a session before it begins, even if its process ends right after. Never rejects. */
-export async function countIdentify({ clock, log }: Timing, state: ChannelState): Promise<void> {
+export async function countIdentify(host: Timing): Promise<void> {
+  const { clock, log, state } = host;
   try {
-    const today = await identifiesToday(clock, state);
+    const today = await identifiesToday(host);
     await state.set(new Map([[IDENTIFIES, JSON.stringify([...today, clock.now()])]]));
   } catch (error) {
     log.warn({ channel: 'discord', reason: describe(error) }, 'counting a Discord session failed');
@@ -170,9 +172,10 @@ export async function countIdentify({ clock, log }: Timing, state: ChannelState)
 interface Timing {
   clock: Clock;
   log: Log;
+  state: ChannelState;
 }
 
-async function identifiesToday(clock: Clock, state: ChannelState): Promise<number[]> {
+async function identifiesToday({ clock, state }: Timing): Promise<number[]> {
   const text = (await state.get([IDENTIFIES])).get(IDENTIFIES) ?? '[]';
   const times = z.array(z.number()).parse(JSON.parse(text));
   // A time in the future was written by a wrong clock.

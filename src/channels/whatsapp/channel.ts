@@ -1,15 +1,15 @@
 /** WhatsApp, as a linked device of a person's phone: connects the modules, without rules of its own. */
-import type { proto } from '@whiskeysockets/baileys';
+import type { proto, WASocket } from '@whiskeysockets/baileys';
 import { LRUCache } from 'lru-cache';
 import type { Channel } from '../../core/channel.js';
 import { onAbort } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
 import { withSpeakerName } from '../kit/outgoing.js';
 import { createState, type State } from '../kit/supervise.js';
-import { isEndOfConnection, isOfLibrary, silenceLibsignal, type WhatsAppConnection } from './connection.js';
+import { isEndOfConnection, isOfLibrary, silenceLibsignal } from './connection.js';
 import { check, meIn } from './credentials.js';
 import { createDirectory, createGroups, createSecrets } from './directory.js';
-import { createIntake, createReadReceipts } from './intake.js';
+import { createIntake } from './intake.js';
 import { fetchFile } from './media.js';
 import type { WhatsAppHost } from './options.js';
 import { compose } from './outbound.js';
@@ -31,8 +31,8 @@ export function createWhatsApp(host: WhatsAppHost) {
   let name: string | null = null;
   let running: Promise<unknown> = Promise.resolve();
   let unsilence = () => {};
-  const parts = assembled(host, status, () => takesIn, stopping.signal);
-  const { groups, receipts, secrets, intake, sender, connections } = parts;
+  const parts = createParts(host, status, () => takesIn, stopping.signal);
+  const { groups, secrets, intake, sender, connections } = parts;
   const { directory, restrictions } = sender;
 
   return {
@@ -81,9 +81,8 @@ export function createWhatsApp(host: WhatsAppHost) {
     async stop() {
       takesIn = false;
       stopping.abort();
-      receipts.stop();
       await running;
-      await intake.idle();
+      await intake.stop();
       await restrictions.settled();
       unsilence();
     },
@@ -117,21 +116,27 @@ export function createWhatsApp(host: WhatsAppHost) {
   } satisfies Channel;
 }
 
-function assembled(host: WhatsAppHost, status: State, takesIn: () => boolean, signal: AbortSignal) {
+function createParts(host: WhatsAppHost, status: State, takesIn: () => boolean, signal: AbortSignal) {
   const { clock, log, state } = host;
-  const opened = (): WhatsAppConnection => {
+  const opened = (): WASocket => {
     const connection = connections.open();
     if (connection === null) throw new Error('there is no connection to WhatsApp');
-    return connection;
+    return connection.socket;
   };
   const directory = createDirectory();
-  const groups = createGroups(async (group) => opened().socket.groupMetadata(group), directory, clock, log);
-  const receipts = createReadReceipts(async (keys) => opened().socket.readMessages(keys), clock, log);
+  const groups = createGroups(async (group) => opened().groupMetadata(group), directory, clock, log);
   const secrets = createSecrets(state, clock);
-  const intake = createIntake(directory, groups, secrets, receipts, clock, log);
+  const intake = createIntake({
+    directory,
+    groups,
+    secrets,
+    clock,
+    log,
+    markRead: async (keys) => opened().readMessages(keys),
+  });
   const restrictions = createRestrictions(state, clock, log);
   const sent = new LRUCache<string, proto.IMessage>({ max: MOST_SENT });
   const sender: SendContext = { status, directory, sent, restrictions, clock, log };
   const connections = createReconnecting({ host, intake, groups, sender, takesIn, signal });
-  return { groups, receipts, secrets, intake, sender, connections };
+  return { groups, secrets, intake, sender, connections };
 }

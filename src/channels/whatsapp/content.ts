@@ -216,14 +216,11 @@ const MOST_NUMBERS = 5;
 
 /** `item1.TEL;waid=4917…:+49 17…`: a property, its parameters, and its value after the colon (RFC 6350). */
 function numbersIn(vcard: string): string[] {
-  const numbers: string[] = [];
-  for (const each of vcard.split('\n')) {
+  const numbers = vcard.split('\n').flatMap((each) => {
     const colon = each.indexOf(':');
-    if (colon < 0 || !/\bTEL\b/i.test(each.slice(0, colon))) continue;
-    numbers.push(each.slice(colon + 1).trim());
-    if (numbers.length === MOST_NUMBERS) break;
-  }
-  return numbers;
+    return /\bTEL\b/i.test(each.slice(0, Math.max(0, colon))) ? [each.slice(colon + 1).trim()] : [];
+  });
+  return numbers.slice(0, MOST_NUMBERS);
 }
 
 /** Every kind of content may have one. */

@@ -56,7 +56,8 @@ export interface KnownContext {
 interface MessageOrigin {
   key: MessageKey;
   chat: InboundChat;
-  sender: InboundMessage['sender'];
+  by: { address: string; otherAddress?: string; self?: true };
+  name: string;
   person: Person;
   sentAt: number;
 }
@@ -106,12 +107,8 @@ export function originOf(message: unknown, known: KnownContext): MessageOrigin |
   return {
     key,
     chat: { ...chat, kind: chatPerson === null ? 'group' : 'direct' },
-    sender: {
-      ...addresses,
-      ...(fromMe ? { self: true } : {}),
-      name: own?.trim() || nameOf(person, known) || numberOf(person),
-      administrator: false,
-    },
+    by: fromMe ? { ...addresses, self: true } : addresses,
+    name: own?.trim() || nameOf(person, known) || numberOf(person),
     person,
     sentAt: sentAtOf(message),
   };
@@ -158,15 +155,15 @@ function nameOf({ phone, lid }: Person, known: KnownContext): string | null {
   return (phone && known.nameOf(phone)) || (lid && known.nameOf(lid)) || null;
 }
 
-function titleOf({ chat, sender, person }: MessageOrigin, known: KnownContext): string {
+function titleOf({ chat, by, name, person }: MessageOrigin, known: KnownContext): string {
   if (chat.kind === 'group') return known.titleOf(chat.address) ?? chat.address;
   const other = personOf(chat.address, chat.otherAddress);
-  if (!sender.self || isSamePerson(person, chat.address)) return sender.name;
+  if (!by.self || isSamePerson(person, chat.address)) return name;
   return nameOf(other, known) ?? numberOf(other);
 }
 
 function messageOf(said: ReadContent, origin: MessageOrigin, known: KnownContext): InboundMessage {
-  const { key, chat, sender, person, sentAt } = origin;
+  const { key, chat, by, name, person, sentAt } = origin;
   const { context, files } = said;
   const isForward = isForwarded(context);
   const own = files.map((file) => attachmentOf(file, key));
@@ -176,7 +173,7 @@ function messageOf(said: ReadContent, origin: MessageOrigin, known: KnownContext
     chat: { ...chat, title: titleOf(origin, known) },
     threadId: null,
     platformMessageId: key.id,
-    sender,
+    sender: { ...by, name, administrator: false },
     ...withNames(said, known),
     ...(attachments.length > 0 ? { attachments } : {}),
     sentAt,
@@ -210,14 +207,13 @@ function quotedFiles(context: MessageContext, { remoteJid }: MessageKey, known: 
 /** Somebody edited or deleted a message. */
 function changeIn(
   change: proto.Message.IProtocolMessage,
-  { chat, sender, person, sentAt }: MessageOrigin,
+  { chat, by, person, sentAt }: MessageOrigin,
   known: KnownContext,
 ): InboundEvent | null {
   const id = text(change.key?.id);
   if (id === undefined) return null;
   const author = known.authorOf(chat.address, id);
   const isTheirOwn = change.key?.fromMe === true && (author === null || isSamePerson(person, author));
-  const { name: _, administrator: __, ...by } = sender;
   if (change.type === REVOKE) {
     if (!isTheirOwn && !(chat.kind === 'group' && known.manages(chat.address, person))) return null;
     return { kind: 'deleted', chat, platformMessageIds: [id], ...(isTheirOwn ? { sender: by } : {}) };
@@ -239,14 +235,13 @@ function changeIn(
 /** Without an emoji, the reaction was removed. */
 function reactionOf(
   reaction: proto.Message.IReactionMessage,
-  { chat, sender, sentAt }: MessageOrigin,
+  { chat, by, name, sentAt }: MessageOrigin,
 ): InboundEvent | null {
   const id = text(reaction.key?.id);
   const sign = text(reaction.text);
   if (id === undefined || !sign) return null;
-  const { administrator: _, ...by } = sender;
   const at = countIn(reaction.senderTimestampMs) ?? sentAt;
-  return { kind: 'reaction', chat, sender: by, platformMessageIds: [id], sign, sentAt: at };
+  return { kind: 'reaction', chat, sender: { ...by, name }, platformMessageIds: [id], sign, sentAt: at };
 }
 
 const MENTION = /(?<!\w)@\+?(\d+)/g;

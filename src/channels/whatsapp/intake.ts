@@ -39,18 +39,21 @@ type Lookup = (names: string[]) => Promise<Record<string, string>>;
 
 export type WhatsAppIntake = ReturnType<typeof createIntake>;
 
-export function createIntake(
-  directory: Directory,
-  groups: GroupDirectory,
-  secrets: Secrets,
-  receipts: ReadReceipts,
-  clock: Clock,
-  log: Log,
-) {
+interface IntakeParts {
+  directory: Directory;
+  groups: GroupDirectory;
+  secrets: Secrets;
+  markRead(keys: WAMessageKey[]): Promise<void>;
+  clock: Clock;
+  log: Log;
+}
+
+export function createIntake({ directory, groups, secrets, markRead, clock, log }: IntakeParts) {
   const taken = new LRUCache<string, true>({ max: MOST_TAKEN });
   const taking = new Set<Promise<void>>();
   let receive: Receive = () => Promise.reject(new Error('the intake has not started'));
   let newest = 0;
+  const receipts = createReadReceipts(markRead, clock, log);
 
   async function take(message: WAMessage, isLate: boolean, to: Login): Promise<void> {
     const done = takeIn(message, isLate, to);
@@ -114,8 +117,9 @@ export function createIntake(
       if (!taken.get(nameOf(message))) await take(message, isLate, to);
     },
     /** Resolves when nothing is being stored. */
-    async idle(): Promise<void> {
+    async stop(): Promise<void> {
       await Promise.allSettled(taking);
+      receipts.stop();
     },
   };
 }
@@ -212,18 +216,17 @@ function otherAddressOf({ attrs }: BinaryNode, { key }: WAMessage): { remoteJidA
 /** Read receipts within this time are sent together. */
 const GATHER_MS = 500;
 
-export type ReadReceipts = ReturnType<typeof createReadReceipts>;
-
 /** Read receipts (blue ticks) for messages that were let in; best effort. */
-export function createReadReceipts(tell: (keys: WAMessageKey[]) => Promise<void>, clock: Clock, log: Log) {
+function createReadReceipts(markRead: IntakeParts['markRead'], clock: Clock, log: Log) {
   let keys: WAMessageKey[] = [];
   let cancel: (() => void) | null = null;
 
   function flush(): void {
     cancel = null;
-    tell(keys.splice(0)).catch((error) =>
+    markRead(keys).catch((error) =>
       log.debug({ channel: 'whatsapp', reason: describe(error) }, 'sending read receipts failed'),
     );
+    keys = [];
   }
 
   return {
@@ -231,10 +234,6 @@ export function createReadReceipts(tell: (keys: WAMessageKey[]) => Promise<void>
       keys.push(key);
       cancel ??= clock.after(GATHER_MS, flush);
     },
-    stop(): void {
-      cancel?.();
-      cancel = null;
-      keys = [];
-    },
+    stop: () => cancel?.(),
   };
 }

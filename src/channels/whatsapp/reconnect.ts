@@ -109,21 +109,22 @@ export function createReconnecting(parts: ReconnectParts) {
     }
   }
 
-  function tell(
-    { kind, line: [level, message] }: Awaited<ReturnType<typeof round>>,
-    { reason, pauseMs }: { reason: string; pauseMs: number },
-  ): void {
-    if (level === 'error' || kind === 'unlinked') alert.set(reason);
-    log[level]({ channel: 'whatsapp', reason, pauseMs }, message);
-  }
-
   return {
     open: (): WhatsAppConnection | null => (isOpen ? current : null),
     /** Ends the present connection; a new one follows. */
     renew: (reason: Error): void => current?.end(reason),
     /** Ends when the signal has aborted and the last connection is closed. Never rejects. */
     async run(): Promise<void> {
-      await supervise({ round, log: tell, state: status, clock, signal });
+      await supervise({
+        round,
+        state: status,
+        clock,
+        signal,
+        log({ kind, line: [level, message] }, { reason, pauseMs }) {
+          if (level === 'error' || kind === 'unlinked') alert.set(reason);
+          log[level]({ channel: 'whatsapp', reason, pauseMs }, message);
+        },
+      });
       await alert.settled();
       status.down('the gateway stops');
     },
@@ -275,6 +276,10 @@ export function createVersions({ options, state, outward, clock, log }: LinkHost
     return rememberedSchema.safeParse(JSON.parse(written ?? 'null')).data ?? { version: null, lookedUpAt: 0 };
   }
 
+  async function remember(version: string | null): Promise<void> {
+    await state.set(new Map([[VERSION, JSON.stringify({ version, lookedUpAt: clock.now() })]]));
+  }
+
   async function current(): Promise<WAVersion> {
     if (options.version !== null) return numbersOf(options.version);
     const { version } = await remembered();
@@ -300,27 +305,25 @@ export function createVersions({ options, state, outward, clock, log }: LinkHost
 
   /** WhatsApp refused the version as too old. Returns a restart if there is another now; else what to do. */
   async function refused(): Promise<Closing> {
-    const old = await current();
-    const told = `WhatsApp refuses the version of its client that the gateway says it is, ${old.join('.')}, as too old (405)`;
+    const old = (await current()).join('.');
+    const told = `WhatsApp refuses the version of its client that the gateway says it is, ${old}, as too old (405)`;
+    const remedy = 'set channels.whatsapp.version to a newer version, or update the gateway';
     const stuck = (why: string): Closing => ({ kind: 'refused', reason: `${told}; ${why}` });
     if (options.version !== null) {
       return stuck('it stands in channels.whatsapp.version: leave that out, or set a newer version there');
     }
-    const remedy = 'set channels.whatsapp.version to a newer version, or update the gateway';
     const { version, lookedUpAt } = await remembered();
     if (clock.now() - lookedUpAt < LOOK_UP_EVERY_MS)
       return stuck(`a newer one was looked up lately: ${remedy}`);
     // Stored before the lookup: a gateway in a restart loop does not repeat it each time.
-    const store = (found: string | null) =>
-      state.set(new Map([[VERSION, JSON.stringify({ version: found, lookedUpAt: clock.now() })]]));
-    await store(version);
+    await remember(version);
     try {
       const found = await lookUp();
-      if (!isNewer(found, old)) return stuck(`a newer version is not to be found: ${remedy}`);
-      await store(found.join('.'));
-      const fields = { channel: 'whatsapp', refused: old.join('.'), version: found.join('.') };
+      if (!isNewer(found, numbersOf(old))) return stuck(`a newer version is not to be found: ${remedy}`);
+      await remember(found.join('.'));
+      const fields = { channel: 'whatsapp', refused: old, version: found.join('.') };
       log.warn(fields, 'WhatsApp refused the client version as too old; using the newest');
-      return { kind: 'restart', reason: `WhatsApp refused version ${old.join('.')} as too old (405)` };
+      return { kind: 'restart', reason: `WhatsApp refused version ${old} as too old (405)` };
     } catch (error) {
       return stuck(`the newest could not be looked up (${describe(error)}): ${remedy}`);
     }

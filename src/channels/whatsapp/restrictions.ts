@@ -5,6 +5,7 @@
 import * as z from 'zod';
 import type { ChannelState } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
+import { createMutex } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 
@@ -13,21 +14,19 @@ const ALERTS = ['trouble', 'restriction'] as const;
 /** A problem for an operator, kept in the channel's state until it is over: `doctor` is another process. */
 export function createAlert(name: (typeof ALERTS)[number], state: ChannelState, log: Log) {
   let current: string | null | undefined;
-  let writing = Promise.resolve();
+  const inTurn = createMutex();
 
   return {
     /** null: it is over. */
     set(reason: string | null): void {
       if (current === reason) return;
       current = reason;
-      writing = writing
-        .then(() => state.set(new Map([[name, reason]])))
-        .catch((error) =>
-          log.debug({ channel: 'whatsapp', reason: describe(error) }, 'storing an alert for doctor failed'),
-        );
+      inTurn(() => state.set(new Map([[name, reason]]))).catch((error) =>
+        log.debug({ channel: 'whatsapp', reason: describe(error) }, 'storing an alert for doctor failed'),
+      );
     },
     /** Resolves when it is on disk. */
-    settled: () => writing,
+    settled: () => inTurn(() => {}),
   };
 }
 
@@ -56,18 +55,17 @@ export type Restrictions = ReturnType<typeof createRestrictions>;
 export function createRestrictions(state: ChannelState, clock: Clock, log: Log) {
   const alert = createAlert('restriction', state, log);
   const paused = new Map<string, { until: number; refusals: number }>();
+  const inTurn = createMutex();
   let restrictedUntil = 0;
-  let writing = Promise.resolve();
 
   function save(): void {
     const held = [...paused].filter(([, { until }]) => until + FORGOTTEN_AFTER_MS > clock.now());
     const isEmpty = held.length === 0 && restrictedUntil <= clock.now();
     const kept = isEmpty ? null : JSON.stringify({ restrictedUntil, held });
-    const failed = (error: unknown) => {
+    inTurn(() => state.set(new Map([[NAME, kept]]))).catch((error) => {
       const fields = { channel: 'whatsapp', reason: describe(error) };
       log.warn(fields, 'storing the paused chats (463) failed; a restart would forget them');
-    };
-    writing = writing.then(() => state.set(new Map([[NAME, kept]]))).catch(failed);
+    });
   }
 
   const reason = () => reasonOf([...paused.values()], restrictedUntil, clock.now());
@@ -87,7 +85,7 @@ export function createRestrictions(state: ChannelState, clock: Clock, log: Log) 
     },
 
     /** Resolves when everything is on disk. */
-    settled: () => writing,
+    settled: () => inTurn(() => {}),
     /** Remaining pause of this chat, ms; 0 if there is none. */
     leftFor: (chat: string): number => Math.max(0, (paused.get(chat)?.until ?? 0) - clock.now()),
 

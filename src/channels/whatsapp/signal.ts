@@ -19,7 +19,8 @@ export interface BeforeUse {
 
 export function storingFirst(before: BeforeUse): MakeRepository {
   return (auth, logger, pnToLid) => {
-    const keys = withTransactions(auth.keys);
+    // The library makes them so.
+    const keys = auth.keys as Keys;
     /** A message on an existing session is being decrypted; nothing else runs at the same time. */
     let isDecrypting = false;
     const set = async (data: SignalDataSet) =>
@@ -82,11 +83,6 @@ async function withUnusedRestored(keys: Keys, data: SignalDataSet): Promise<Sign
     ([id, record]) => [id, restoreUnused(before[id], record)] as const,
   );
   return { ...data, session: Object.fromEntries(restored) as NonNullable<SignalDataSet['session']> };
-}
-
-function withTransactions(keys: Auth['keys']): Keys {
-  if ('transaction' in keys) return keys;
-  throw new Error('the library gives keys without transactions');
 }
 
 /** A record as libsignal writes it; only the fields needed here. */
