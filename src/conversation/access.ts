@@ -1,7 +1,6 @@
 /**
- * Step 1 of the route: identifies chats and people, and decides who may talk. Messages from others are neither stored
- * nor shown to a model. A chat or person keeps the id under which it was first known, whatever its platform address is
- * now; chat.yaml is the source of truth, and the store holds a copy for fast lookup.
+ * Step 1 of the route: identifies chats and people, and decides who may talk. Both keep the id under which they were first known.
+ * chat.yaml is the source of truth for a chat's ids; the store holds a copy for fast lookup.
  */
 import type { AccessRules } from '../core/access.js';
 import { type ChatId, platformId } from '../core/ids.js';

@@ -1,8 +1,4 @@
-/**
- * Approvals of tool calls (step 5 of the route). The question is asked in the control chats, or if there are none, in
- * the chat itself for its owners. It shows exactly what would run; arguments are untrusted text and must not imitate
- * other parts of the question. Also the notices about refused or expired calls.
- */
+/** Approvals of tool calls: the question, with exactly what would run, to the control chats or else the chat's owners; and refusals. */
 import { type AskedCall, type NewQuestion, type Offer, offerKeyOf, type Refusal } from '../core/access.js';
 import type { Post } from '../core/channel.js';
 import type { ChatRecord } from '../core/chat-record.js';
@@ -142,10 +138,7 @@ interface ShownArguments {
   isCut: boolean;
 }
 
-/**
- * Arguments as JSON, in which no text begins a line. Characters that are invisible, change the writing direction or
- * push text out of sight are escaped. If it is too long, each value is cut.
- */
+/** JSON in which no text begins a line, hides, or pushes other text out of sight. If it is too long, each value is cut. */
 export function argumentsShown(given: string): ShownArguments {
   return shownOf(JSON.parse(given.trim() || '{}'));
 }

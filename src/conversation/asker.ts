@@ -1,7 +1,4 @@
-/**
- * The people whose words lead to a turn, and what they may do together. Lazy: the store and the platform are asked only
- * when a tool needs to know.
- */
+/** The people whose words lead to a turn, and what they may do together. Asked for only when a tool needs to know. */
 import type { Permission } from '../core/access.js';
 import type { Asker } from '../core/authorisation.js';
 import type { ChatRecord } from '../core/chat-record.js';
@@ -57,10 +54,7 @@ export function askerOf(
   };
 }
 
-/**
- * All people who said something; empty if any of it came from inside the gateway, or if all of it is forwarded. A job
- * counts as its creator's words, with their current rights.
- */
+/** Empty if any of it came from inside the gateway, or all is forwarded. A job counts as its creator's words, with their current rights. */
 async function peopleIn(
   { store }: BaseServices,
   said: readonly Words[],

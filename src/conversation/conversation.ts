@@ -1,8 +1,4 @@
-/**
- * Joins the steps of the route. Accepted commands wake the command lane, accepted messages their rooms (step 1 → 2),
- * and outbox entries are delivered (step 7). At start it takes up all work that the store lists as unfinished, with the
- * same code. Events from inside the gateway also enter through step 1.
- */
+/** Joins the steps of the route. At start it takes up all work that the store lists as unfinished, with the same code. */
 import { askedCallIn } from '../core/access.js';
 import type { Receive } from '../core/channel.js';
 import { createMutex } from '../core/concurrency.js';

@@ -1,8 +1,4 @@
-/**
- * The meters through which models are asked. A meter checks the daily limits before each request and counts its usage
- * afterwards. Usage counts at once, but is stored with the request's result or at the end of the work: a crash loses
- * what one turn has used so far, and concurrent requests may exceed a limit together.
- */
+/** Meters of models: they check the daily limits before each request and count its usage; a crash loses what one turn has used so far. */
 import { estimateTokens } from '../core/cut.js';
 import { describe, type Fault } from '../core/errors.js';
 import type { PersonaId } from '../core/ids.js';

@@ -12,11 +12,7 @@ export function greetingOf(chat: ChatRecord, { name, greeting }: Persona): strin
   return greeting === null ? '' : filledIn(greeting, { char: name, user: userIn(chat) ?? 'everybody' });
 }
 
-/**
- * A persona's greeting when it first appears in a room: at `/start`, when switched to or invited, and before its answer
- * to the first message. null if it has none, or has already heard or said something here. `except`: messages being
- * answered. `chat`: with the persona in it.
- */
+/** null if it has none, or was here before. `except`: messages being answered. `chat`: with the persona in it. */
 export async function greetingFor(
   { store }: BaseServices,
   chat: ChatRecord,

@@ -21,10 +21,7 @@ export function hasSeveral(chat: Members, personas: readonly { id: PersonaId }[]
 
 const USER_CHARS = 80;
 
-/**
- * The one person a persona talks with: `{{user}}` in its texts. null in a group. People choose their own names, and
- * this one is part of the system prompt, so it becomes one short line.
- */
+/** `{{user}}` in a persona's texts; null in a group. People choose their names, and this one is in the system prompt: one short line. */
 export function userIn({ kind, title }: ChatRecord): string | null {
   const line = title
     .replaceAll(/\p{Bidi_C}/gu, '')

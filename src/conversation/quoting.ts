@@ -33,10 +33,7 @@ const PLAIN_NAME =
   /^(?=.*\p{L})(?!.*\p{N}{5})(?:[\p{L}\p{M}\p{N}\p{Extended_Pictographic} ,!?&'’-]|\ufe0f|\u200d)+$/u;
 const NAME_CHARS = 60;
 
-/**
- * A person's name within the gateway's own text, on one line. `[x](https://…)`, `@everyone`, `notes.md` and `**x**`
- * become inline code, which no platform interprets.
- */
+/** A name within the gateway's own text: `[x](https://…)`, `@everyone` and `notes.md` become inline code, which no platform interprets. */
 export function nameInWords(name: string): string {
   const line = oneLine(name, NAME_CHARS) || '?';
   return PLAIN_NAME.test(line) ? line : code(line);

@@ -1,7 +1,4 @@
-/**
- * A person's rights in a chat, for their commands (step 1) and the tool calls that their words lead to (step 5); whether
- * a known chat is admitted, and where owners are.
- */
+/** A person's rights in a chat, for commands and for the tool calls that their words lead to; admitted chats; where owners are. */
 import type { Permission } from '../core/access.js';
 import type { ChatRecord, PlatformChat } from '../core/chat-record.js';
 import { addressOf, type ChatId, platformId } from '../core/ids.js';

@@ -1,7 +1,4 @@
-/**
- * The services available to every step of the route: ports implemented by other folders, what the steps offer each
- * other, and settings. Passed as the first parameter; a step's subject is passed separately.
- */
+/** The services for every step of the route: ports of other folders, what steps offer each other, and settings. */
 
 import type { AccessRules } from '../core/access.js';
 import type { Artifacts } from '../core/artifacts.js';

@@ -172,10 +172,7 @@ function summary({ lines, archives, transcripts, messages, others, full }: Findi
   return (full ? 'at least ' : '') + parts.filter((part) => part !== false).join(', ');
 }
 
-/**
- * Removes copies of a conversation outside the store and the groups' files: records for `coterie replay`, and exports
- * that wait to be sent. `personaId`: null for the whole chat. Rejects if something could not be removed.
- */
+/** Copies outside the store and groups/: records for `coterie replay`, and exports that wait. `personaId` null: of the whole chat. */
 export async function forgetCopies(
   { records, exports }: BaseServices,
   chatId: ChatId,

@@ -1,8 +1,4 @@
-/**
- * Compacts one window; the only caller of `moveWindow`. Flush first, then summary, then move. If the flush fails, the
- * leaving messages are archived verbatim and their flush stays pending, so no message leaves unsaved. A waiting turn
- * sets a deadline; without one, a flush ends only if the model falls silent.
- */
+/** Compacts one window: flush, summary, move. If the flush fails, the leaving messages are archived, so none leaves unsaved. */
 
 import { createHash } from 'node:crypto';
 import type { ArchiveHead } from '../../core/chat-record.js';

@@ -1,7 +1,4 @@
-/**
- * The content of a memory flush and of a summary: the whole window, or as much as fits; and where a window may be cut. The
- * summary is short and structured; it only supports the conversation, as lasting memory is in the files.
- */
+/** The content of a memory flush and of a summary, which only supports the conversation; and where a window may be cut. */
 import { cutAt, cutWithMarker, estimateTokens } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
@@ -108,10 +105,7 @@ function shortened(span: Span, perspective: Perspective, share: number): ModelMe
   });
 }
 
-/**
- * Indexes after which a window may be cut, ascending. A question stays with its answer, a tool call with its result,
- * and no message heard later may get a position before the cut.
- */
+/** Indexes after which a window may be cut: a question stays with its answer, and nothing heard later gets a position before the cut. */
 export function boundaries(messages: HeardMessage[]): number[] {
   const lastOfTurn = new Map<string, number>();
   messages.forEach(({ addressed, turnId }, n) => {
@@ -134,10 +128,7 @@ export function boundaries(messages: HeardMessage[]): number[] {
   return found;
 }
 
-/**
- * Position of the last message that leaves, so that the rest is within the limits; null if none can leave. `keep`: maximum
- * number of addressed messages (`conversation.keep_recent_messages`) and of tokens that stay.
- */
+/** The last message that leaves; null if none can. `keep`: addressed messages (`conversation.keep_recent_messages`) and tokens that stay. */
 export function cutPlace(
   messages: HeardMessage[],
   keep: { messages: number; tokens: number; tokensOf(message: HeardMessage): number },
@@ -156,10 +147,7 @@ export function cutPlace(
   return at === undefined ? null : (messages[at]?.position ?? null);
 }
 
-/**
- * The daily log is in the prompt of every persona of the chat, so it must not reveal messages heard by only some of
- * them. A persona that was never here (e.g. `default` in a chat of others) does not count.
- */
+/** Every persona of the chat reads the daily log, so it must not reveal messages to those that did not hear them. */
 export async function wasHeardByAll({ store, subject }: WindowWork, { shown }: Chunk): Promise<boolean> {
   const { chat, room, personaId, personas } = subject;
   const present = presentIn(chat, personas);

@@ -1,8 +1,4 @@
-/**
- * The memory flush: before messages leave a persona's window, the persona reads a copy of the conversation and saves
- * lasting facts, using only the memory tools. It is invisible in the chat. Only a completed flush advances the view's
- * flush cursor. Messages that left without one are archived, and their flush stays pending until the model works again.
- */
+/** The memory flush: before messages leave its window, a persona saves lasting facts with the memory tools. Unseen in the chat. */
 import { estimateTokens } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
 import { backoff } from '../../core/retry.js';
@@ -114,10 +110,7 @@ function roomFor(
   return Math.max(500, requestTokensFor(work) / scale - fixed);
 }
 
-/**
- * Why it failed; null: the model has saved what it wanted to. `tooMuch`: a retry with less text may work. `isOver`: the model had
- * finished, so the next try starts anew.
- */
+/** null: all is saved. `tooMuch`: a retry with less text may work. `isOver`: the model had finished, so the next try starts anew. */
 async function ask(
   work: WindowWork,
   view: ViewRecord,

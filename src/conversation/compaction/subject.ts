@@ -85,10 +85,7 @@ export function toolsOf(
 /** How long parked work rests. */
 const REST_MS = 86_400_000;
 
-/**
- * Runs work that may crash the process. The attempt is stored before and removed after it, whatever the outcome. null:
- * too many attempts crashed the process; the work rests for a day, or until a reset.
- */
+/** Runs work that may crash the process; after too many crashes it rests for a day, or until a reset, and null is returned. */
 export async function guarded<Value>(
   { store, clock, log, subject: { room, personaId } }: WindowWork,
   what: 'flush' | 'summary' | 'night',
@@ -117,10 +114,7 @@ export function isTooMuch({ code }: Fault): boolean {
   return code === 'context_too_long' || code === 'model_silent';
 }
 
-/**
- * The common part of requests that only write memory: nobody can be asked, and nothing beyond the chat is reached, so only memory
- * writes keep the taint. Steps are journalled but not stored: after a crash the work starts anew.
- */
+/** For requests that only write memory: nobody can be asked, and nothing beyond the chat is reached. After a crash the work starts anew. */
 export function memoryTurn(work: WindowWork, isTainted: boolean, words: readonly StoredMessage[]) {
   const { store, owner, signal } = work;
   const { chat, room, personaId } = work.subject;

@@ -1,7 +1,4 @@
-/**
- * One queue per view, for flushes, compactions (once a window fills up, or before a turn whose request would not fit) and other
- * work on its memory. Only committed changes survive a crash; then the next turn finds the window full again.
- */
+/** One queue per view, for flushes, compactions and other work on its memory. After a crash, the next turn finds the window full again. */
 import { OVER } from '../../core/clock.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Measured } from '../../core/transcript.js';

@@ -1,6 +1,6 @@
 /**
- * The nightly consolidation (`memory.consolidate`): a model rewrites a draft of each persona's tiers. The checked draft replaces all
- * tiers at once, unless they changed meanwhile; the old text is kept as versions. Personas that were missed come first the next night.
+ * The nightly consolidation (`memory.consolidate`): a model rewrites a draft of each persona's tiers, which is checked and then replaces
+ * all of them at once, unless they changed meanwhile. Personas that were missed come first the next night.
  */
 import { cutAt } from '../../core/cut.js';
 import { localMidnight } from '../../core/dates.js';

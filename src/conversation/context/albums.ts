@@ -1,7 +1,4 @@
-/**
- * Items of an album and parts of a paste, stored separately and shown as the one message that people see. Only messages
- * heard together are grouped: a late item changes nothing that was shown before. Pure.
- */
+/** Items of an album and parts of a paste, shown as the one message that people see, if they were heard together. Pure. */
 import { mostInPart, type Position, type StoredMessage } from '../../core/transcript.js';
 
 /** `message`: as it is shown. `items`: as stored. */

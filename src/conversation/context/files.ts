@@ -1,7 +1,4 @@
-/**
- * Steps 3 and 4 of the route: files that came with messages. Voice notes that may name their addressee are transcribed in step 3;
- * everything else is fetched and read when its message is answered.
- */
+/** Steps 3 and 4 of the route: files that came with messages. Voice notes that may name their addressee are heard in step 3. */
 
 import type { Channel } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
@@ -108,10 +105,7 @@ const MOST_IMAGES = 4;
 /** Images are searched only among this many of the newest messages. */
 const WITHIN_MESSAGES = 20;
 
-/**
- * The files that a request shows. People send a picture and ask about it in the next message, so files a sender sent just before or
- * after belong to the question. Its images come first, then the newest few others.
- */
+/** Files that a sender sent just before or after a question belong to it: people send a picture and then ask about it. */
 export async function shownFiles(
   media: Media,
   { heard, history, asked }: WindowContent,

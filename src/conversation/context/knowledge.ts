@@ -1,7 +1,4 @@
-/**
- * Step 4 of the route, and memory flushes: a persona's knowledge before the conversation. Servers cache a prefix that stays the same
- * (docs/decisions/0020), so the system prompt keeps memory as when the window began, and later changes stand at the end.
- */
+/** A persona's knowledge before the conversation. So that servers can cache it (docs/decisions/0020), changes of memory stand at the end. */
 
 import { LRUCache } from 'lru-cache';
 import { daysOf } from '../../core/daily-log.js';
@@ -45,10 +42,7 @@ export interface Knowledge {
 /** No free prompt cache keeps an unused prefix for longer. */
 const CACHE_LIVES_MS = 10 * 60_000;
 
-/**
- * Files are checked each time, so an operator's edit applies to the very next reply. `tools`: those of an answer, also for a flush,
- * so that its prompt has the same prefix. `last`: the prefix of the window's last request.
- */
+/** Files are checked each time. `tools`: those of an answer, also for a flush, so that the prefix is the same. `last`: the last prefix. */
 export async function gatherKnowledge(
   services: Services,
   subject: Subject,

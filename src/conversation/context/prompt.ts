@@ -1,7 +1,4 @@
-/**
- * Step 4 of the route: the system prompt, section by section. Text that changes from turn to turn stands at the end of the request,
- * so that a server can cache the prefix. Our words are ASCII: one other character would double the request's size in memory.
- */
+/** Step 4 of the route: the system prompt. Our words are ASCII: one other character would double the request's size in memory. */
 
 import { weekday } from '../../core/dates.js';
 import type { MemoryBudgets, MemorySnapshot } from '../../core/memory.js';

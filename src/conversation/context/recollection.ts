@@ -1,7 +1,4 @@
-/**
- * Step 4 of the route: automatic recall of a few earlier lines for a turn, searched by the words of the batch. The form of a
- * message (question, remark, small talk) decides how relevant a line must be.
- */
+/** Step 4 of the route: automatic recall of a few earlier lines. The form of a message decides how relevant a line must be. */
 import type { Zone } from '../../core/dates.js';
 import { describe } from '../../core/errors.js';
 import { functionWordsIn, type Language, languagesOf, withoutUnspacedFrames } from '../../core/phrase.js';
@@ -20,10 +17,7 @@ const BUDGET = 3_000;
 const MOST_LINES = 8;
 /** More than needed, because some hits are skipped. */
 const MOST_HITS = 2 * MOST_LINES;
-/**
- * Minimum relevance; lines below it distract more than they help. Low for a question, because forgetting is worse than a
- * superfluous line; high for a remark, which needs no memories. docs/recall.md has the figures.
- */
+/** Low for a question, because forgetting is worse than a superfluous line; high for a remark. docs/recall.md has the figures. */
 const FLOORS: Record<Exclude<MessageForm, 'small talk'>, number> = {
   question: 0.2,
   perhaps: 0.35,
@@ -51,10 +45,7 @@ export interface Recollection {
 
 const NOTHING: Recollection = { lines: [], isFromOutside: false };
 
-/**
- * Returns the lines in order of time; empty if nothing relevant was found. An error in recall never prevents a reply. `before`: the
- * messages before the batch, oldest first; `shown`: the memory already in the prompt.
- */
+/** In order of time; an error never prevents a reply. `before`: earlier messages, oldest first; `shown`: the memory in the prompt. */
 export async function recollect(
   { recall, zone, log }: Services,
   scope: Scope,

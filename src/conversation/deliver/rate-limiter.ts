@@ -28,10 +28,7 @@ export function createRateLimiter(limits: ChannelLimits) {
   }
 
   return {
-    /**
-     * Reserves one message of a chat's budget and returns the wait in ms. Call `reserveAccount` only after that wait: an
-     * account slot held for a slow chat would delay all others.
-     */
+    /** Reserves one message; returns the wait in ms. Call `reserveAccount` only after it: a slot held for a slow chat delays all others. */
     reserveChat: (chat: ChatId, kind: 'direct' | 'group', now: number) =>
       bucketOf(chat, kind, now).reserve(now),
     /** Reserves one message of the account's budget; first come, first served. Returns the wait in ms. */

@@ -94,11 +94,7 @@ function spareFor(appearance: Appearance | undefined): number {
   return appearance === undefined ? 0 : appearance.name.length + 1;
 }
 
-/**
- * Splits a text into parts its channel can show, keeping `spare` characters free in each. The number is limited to what
- * people read and a chat's rate limit allows: five hundred messages would block a group for half an hour. Of a longer text
- * only the beginning is composed and sent, also for the live view, with a note that there is more.
- */
+/** The parts that a channel can show, with `spare` characters free in each. Nobody reads five hundred: a note says that there is more. */
 export function partsOf(channel: { compose: Channel['compose'] }, markdown: string, spare: number): Part[] {
   const parts = channel.compose(isLong(markdown) ? beginningOf(markdown) : markdown, spare);
   if (!isLong(markdown) && parts.length <= MOST_PARTS) return parts;

@@ -1,7 +1,4 @@
-/**
- * Social digests (`digests`): once per period, summarises the conversations that the control chats follow and sends the summary
- * there. The covered period is stored and the event has its own id, so a restart repeats nothing.
- */
+/** Social digests (`digests`): once per period, sends the control chats a summary of the conversations that they follow. */
 
 import { estimateTokens } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';

@@ -1,8 +1,6 @@
 /**
- * Step 1 of the route: the rate limit per person (`limits.messages_per_minute`) over all chats of a channel, in memory only.
- * Messages beyond it are stored as heard but not answered; the person is told once, until a minute has passed without another
- * one. Commands and owners are not counted; in a group where the bot must be called, only messages that may call it are. An
- * album counts as one message, an edit as none.
+ * Step 1 of the route: the rate limit per person (`limits.messages_per_minute`). Messages beyond it are heard but not answered.
+ * Commands, owners, edits and, in a group, messages that cannot call the bot are not counted; an album counts once.
  */
 import { LRUCache } from 'lru-cache';
 import type { ChatId } from '../../core/ids.js';

@@ -1,7 +1,4 @@
-/**
- * Step 1 of the route: people and groups without access. Stores, logs and reports only what owners need to admit them.
- * Anybody may write to a bot, so in a flood the log names the first few and then counts, one line per minute.
- */
+/** Step 1 of the route: people and groups without access. In a flood, the log names the first few and then counts, one line a minute. */
 import { LRUCache } from 'lru-cache';
 import type { Announcement } from '../../core/access.js';
 import type { Post } from '../../core/channel.js';

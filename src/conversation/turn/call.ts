@@ -114,10 +114,7 @@ function withoutQuotes(given: Record<string, unknown>, issues: readonly z.core.$
   return plain;
 }
 
-/**
- * A message about arguments the tool does not know, or null. Calls that need no approval ignore them, but a person must not be
- * asked about arguments that have no effect.
- */
+/** null if all are known. A person must not be asked about arguments that have no effect; other calls ignore them. */
 export function unknownArguments({ tool, call }: ReadyCall): string | null {
   const read = readArguments(call.arguments);
   const known = knownArguments(describeTool(tool).parameters);

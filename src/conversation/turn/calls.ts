@@ -1,8 +1,4 @@
-/**
- * Step 5 of the route: runs the calls of an answer. The intent is stored before a call runs and the outcome after it, so no call
- * runs twice: after a crash, a call that had begun is reported to the model as interrupted unless its tool knows the outcome.
- * Adjacent reads run concurrently, other calls in order. A call that needs a person's approval suspends the turn.
- */
+/** Step 5 of the route: runs the calls of an answer, none of them twice: its intent is stored before it runs, its outcome after it. */
 import { WHOLE_RUN, waitsForCall } from '../../core/access.js';
 import { createMutex } from '../../core/concurrency.js';
 import { callEntryId } from '../../core/ids.js';
@@ -251,10 +247,7 @@ function intentOf(request: JournalledTurn, call: ToolCall, now: number): Journal
   };
 }
 
-/**
- * The journal entries for the outcome of a call, with the event that wakes the conversation if the call waited for a person. Empty
- * if the call began work that outlives the turn.
- */
+/** With the event that wakes the conversation if the call waited for a person. Empty if it began work that outlives the turn. */
 export function outcomesOf(
   request: JournalledTurn,
   call: ToolCall,

@@ -1,7 +1,4 @@
-/**
- * Step 5 of the route: the request of a turn, how its steps are stored and shown to a model, what they say about calls, and the
- * limits on calls. Counts come from the stored steps, so they survive a resume.
- */
+/** Step 5 of the route: the request of a turn, and its stored steps: as messages, as calls, and counted against the limits on calls. */
 import { type AskedCall, askedCallIn } from '../../core/access.js';
 import type { Authorisation } from '../../core/authorisation.js';
 import { cutWithMarker, estimateTokens } from '../../core/cut.js';
@@ -185,10 +182,7 @@ const FULL =
 const UNREADABLE = 'The arguments were not valid JSON, so nothing was done. Call again with a JSON object.';
 const TOO_DEEP = `The arguments were nested more than ${MOST_LEVELS} levels deep, so nothing was done. Call again with flatter ones.`;
 
-/**
- * False if the model must answer without further calls: it repeated unreadable arguments or the same call after being told, or
- * there is no room for another result.
- */
+/** False: the model repeated unreadable arguments or the same call after being told, or there is no room for another result. */
 export function mayCallAgain(steps: Step[], bounds: TurnBounds): boolean {
   const results = steps.filter((step) => step.kind === 'result');
   const unreadable = results.filter(({ content }) => [UNREADABLE, TOO_DEEP].includes(content));
@@ -294,10 +288,7 @@ const TOLD_IN_A_LINE: Record<string, (asked: Record<string, unknown>) => string>
   react: ({ emoji }) => `reacted with ${isShort(emoji) ? emoji : 'an emoji'}`,
 };
 
-/**
- * Reactions and memory calls become one line each: every prompt shows the current memory, and an older copy would contradict it.
- * The line is a note beside the persona's words, because a model repeats the form of its own words.
- */
+/** Reactions and memory calls become a note of one line each: an older copy of memory would contradict the current one in the prompt. */
 export function earlierSteps(steps: Step[]): ModelMessage[] {
   // An answer that also called other tools stays as it was: servers want its calls back complete.
   const isTold = (step: Step) =>

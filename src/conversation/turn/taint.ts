@@ -1,8 +1,4 @@
-/**
- * Step 5 of the route: which calls need approval. A model may obey untrusted text (a page, a file, a stranger), so in a tainted
- * turn a call that reaches beyond the chat needs approval. An agent needs an owner's approval once per run before it runs foreign
- * commands or leaves the machine. The hosts that people named in their own words are free; files and versions are no hosts. Pure.
- */
+/** Step 5 of the route: which calls need approval, because a model may obey untrusted text (docs/decisions/0036, 0044). Pure. */
 import { isOwnersOrder } from '../../core/authorisation.js';
 import { NEEDS_INSTRUCTION } from '../../core/task.js';
 import type { AnyTool, Reach, ToolContext } from '../../core/tool.js';

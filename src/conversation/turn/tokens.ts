@@ -70,10 +70,7 @@ type Pressure =
 
 /** Share of a window at which background compaction starts. */
 const BEGIN_AT = 0.75;
-/**
- * A count below this share of our estimate is a miscount, as no alphabet takes so few tokens. Requests that a server cut are
- * detected by the model client, and their counts do not come here.
- */
+/** A count below this share of our estimate is a miscount, as no alphabet takes so few tokens. */
 const LEAST_CREDIBLE = 0.25;
 
 /** Real tokens per estimated token. */

@@ -1,7 +1,4 @@
-/**
- * Step 5 of the route: rounds of model and tools until there is an answer. Answers with calls are stored, and each call before and
- * after it runs (`calls.ts`), so a crashed turn resumes from its last step. A call that waits for somebody suspends the turn.
- */
+/** Step 5 of the route: rounds of model and tools until there is an answer. Every step is stored, so a crashed turn resumes from the last. */
 import { createHash } from 'node:crypto';
 import { cutAt } from '../../core/cut.js';
 import { Fault } from '../../core/errors.js';
@@ -79,10 +76,7 @@ function isOnlyCalls({ calls, text }: Done): boolean {
   return calls.length > 0 && text.trim() === '';
 }
 
-/**
- * Servers number calls in different ways, some from zero in every answer. Our ids are unique, stable when a turn resumes, and in
- * the only form every server accepts: nine letters and digits.
- */
+/** Servers number calls in different ways. Our ids are unique, stable, and in the only form all accept: nine letters and digits. */
 function answerStep({ text, calls, echo }: Done, seed: string, round: number): Step {
   const kept = calls.slice(0, MOST_CALLS_KEPT).map((call, n) => {
     const digest = createHash('sha1').update(`${seed} ${round} ${n}`).digest('hex');
