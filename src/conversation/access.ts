@@ -54,7 +54,6 @@ export interface AccessCheck {
   isStranger: boolean;
 }
 
-/** Identifies chat and sender, and checks their access. */
 export async function checkAccess(
   services: BaseServices,
   channel: string,

@@ -11,7 +11,6 @@ import { deliveriesOf } from './deliver/reply.js';
 import { counted, oneLine, code as quoted } from './quoting.js';
 import type { BaseServices, Services } from './services.js';
 
-/** The origin of a call, and where to ask about it. */
 export interface Asking {
   chat: ChatRecord;
   room: RoomId;
@@ -122,7 +121,6 @@ function wordsOfQuestion(
   return { words: words.join('\n\n'), whole };
 }
 
-/** A name, quoted and on one line. */
 export function shownName(text: string, most = NAME_CHARS): string {
   return quoted(oneLine(text, most));
 }

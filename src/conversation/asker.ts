@@ -9,7 +9,6 @@ import type { GroupRound, StoredMessage } from '../core/transcript.js';
 import { type Rights, rightsOf } from './rights.js';
 import type { BaseServices } from './services.js';
 
-/** The fields that identify the author. */
 type Words = Pick<StoredMessage, 'author' | 'forwardedFrom' | 'platformMessageId'>;
 
 /** Beyond this many people, the words count as nobody's. */

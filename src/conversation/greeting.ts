@@ -7,7 +7,6 @@ import { deliveriesOf } from './deliver/reply.js';
 import { appearanceOf, presentIn, userIn } from './participants.js';
 import type { BaseServices, Deliver } from './services.js';
 
-/** Its greeting with names filled in; empty if it has none. */
 export function greetingOf(chat: ChatRecord, { name, greeting }: Persona): string {
   return greeting === null ? '' : filledIn(greeting, { char: name, user: userIn(chat) ?? 'everybody' });
 }
@@ -34,7 +33,6 @@ export async function greetingFor(
   return { room, personaId: persona.id, text, hearers: presentIn(chat, personas) };
 }
 
-/** A greeting as deliveries in the persona's own name. */
 export function greetingDeliveries(
   channel: Channel,
   chat: ChatRecord,

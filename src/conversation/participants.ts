@@ -14,7 +14,6 @@ export function presentIn(chat: Members, personas: readonly { id: PersonaId }[])
   return [active, ...(chat.invited ?? []).filter((id) => id !== active && exists(id))];
 }
 
-/** Whether several personas take part, so that replies must show which one is speaking. */
 export function hasSeveral(chat: Members, personas: readonly { id: PersonaId }[]): boolean {
   return presentIn(chat, personas).length > 1;
 }

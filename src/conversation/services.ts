@@ -48,12 +48,10 @@ export interface Services {
   artifacts?: Artifacts;
   /** Absent: no skills are configured. */
   skills?: Skills;
-  /** Scheduled messages to personas. */
   jobs: Jobs;
   audit: Audit;
   settings: Settings;
   rulesFor(channel: string): AccessRules;
-  /** The channel's name as shown to people. */
   labelOf(channel: string): string;
   /** Whether replies in a channel may be shown while they are being written, if the channel supports it. */
   streams(channel: string): boolean;
@@ -68,9 +66,7 @@ export interface Services {
   redact(text: string): string;
   log: Log;
   metrics: Metrics;
-  /** Facts about this process, for `/status`. */
   facts: { version: string; model: string; startedAt: number };
-  /** Disk usage of the stored data, for `/status`. */
   sizes(): Promise<StoredSizes>;
   toolsFor: ToolsFor;
   /** Absent: tools are ready from the start. */
@@ -140,7 +136,6 @@ export interface LiveReply {
   end(): void;
 }
 
-/** Daily usage limits (`limits`). */
 export interface DailyLimits {
   /** The configured limits that concern a payer, widest first. */
   statuses(payer: Payer): Promise<LimitStatus[]>;
@@ -189,7 +184,6 @@ export interface Subject {
   personas: Persona[];
 }
 
-/** The size of a turn's request. */
 export interface WindowSize {
   /** Estimated tokens of the whole request. */
   estimated: number;
@@ -236,7 +230,6 @@ export interface Settings {
   maxOutputTokens: number;
   maxToolRounds: number;
   callLimits: CallLimits;
-  /** How long a call waits for a person's decision. */
   approvalMs: number;
   /** The models that `/persona model` offers beside the configured one. */
   choices: readonly ModelChoice[];
@@ -254,7 +247,6 @@ export interface Settings {
   /** Whether a model decides who answers if nobody was named; and the caps on personas talking to each other. */
   natural: boolean;
   caps: { rounds: number; replies: number };
-  /** Daily limits, and the rate limit per person. */
   limits: DailyLimitSettings;
 }
 

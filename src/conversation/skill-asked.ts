@@ -16,7 +16,6 @@ export const SKILL = 'skill';
 /** Matches the command again after step 1, with invisible characters removed. */
 const ASKED = /^(?:@\S+\s+)?[/\uff0f]skill(?:@\S+)?\s+(\S[\s\S]*)$/i;
 const UNSEEN = /[\u200b-\u200f\u202a-\u202e\u2060\ufeff]/g;
-/** Share of the remaining space for loaded skills. */
 const SKILLS_SHARE = 0.5;
 const IN_QUOTES = /^["'“„«]([^"'”“»]*)["'”“»]/u;
 
@@ -32,7 +31,6 @@ export async function hasSkill(
   return (await skillFor(services, { chat, personaId, senderId: sender.id }, argument)).ok;
 }
 
-/** The place of the request, its persona and its sender. */
 interface SkillAsk {
   chat: { id: ChatId; channel: string; kind: ChatRecord['kind'] };
   personaId: PersonaId;
@@ -60,7 +58,6 @@ export async function skillFor(
   return { ok: true, skill: found };
 }
 
-/** Whether skills are among a persona's tools there. */
 export async function canLoad(
   { personas, toolsFor }: Services,
   { chat, personaId, senderId }: SkillAsk,

@@ -13,7 +13,6 @@ import { verbAndRest } from './parse.js';
 export interface ChatCommand extends CommandDescription {
   /** Whether it changes something; in groups, that is reserved to owners and administrators. */
   changes(argument: string): boolean;
-  /** Only owners may use it, in any chat. */
   ownersOnly?: true;
   /** It concerns the whole chat, even if it was sent to one persona's account. */
   ofChat?: true;
@@ -37,7 +36,6 @@ export interface CommandCall extends Services {
 }
 
 export interface CommandAnswer {
-  /** Markdown. */
   text: string;
   /** Changes in the store, in one transaction with the answer. */
   effects?: CommandEffect[];
@@ -71,7 +69,6 @@ export interface Verb extends CommandVerb {
   run(call: CommandCall, rest: string): Promise<CommandAnswer>;
 }
 
-/** A verb that changes nothing. */
 export function reading(name: string, description: string, run: Verb['run'], rest?: Verb['rest']): Verb {
   return { name, description, changes: false, run, ...(rest && { rest }) };
 }

@@ -11,7 +11,6 @@ import { help, status, usage, whoami } from './status.js';
 const TALK = [start, reset, persona, memory, archive, schedule, skills, skill, voice, stop];
 export const COMMANDS: readonly ChatCommand[] = [...TALK, approve, deny, status, usage, whoami, help];
 
-/** Every name and alias that can be typed. */
 export const COMMAND_NAMES: ReadonlySet<string> = new Set(
   COMMANDS.flatMap((command) => [command.name, ...command.aliases]),
 );

@@ -9,7 +9,6 @@ import type { BaseServices } from '../services.js';
 import { type CommandAnswer, type CommandCall, firstOf } from './command.js';
 import { unquoted } from './parse.js';
 
-/** How long a yes is accepted. */
 const WAIT_MS = 120_000;
 const MOST_FOUND = 1_000;
 const MOST_SHOWN = 15;

@@ -82,14 +82,12 @@ function collect(
   return lines;
 }
 
-/** Without headings. */
 function otherLines(kind: OtherLine['kind'], text: string, query = ''): OtherLine[] {
   return trimmedLines(text)
     .filter((line) => isContent(line) && !/^#{1,6}\s/.test(line))
     .map((line) => ({ kind, text: line, query }));
 }
 
-/** Failed and empty searches yield no lines. */
 function foundLines(steps: Step[]): OtherLine[] {
   return calledIn(steps).flatMap(({ id, name, arguments: given }) => {
     const result = steps.find((step) => step.kind === 'result' && step.callId === id);
@@ -188,7 +186,6 @@ export function wordFinder(): (text: string) => Set<string> {
   };
 }
 
-/** In the order of `words`. */
 export function sharedWords(words: Set<string>, others: Set<string>): string[] {
   return [...words].filter((word) => others.has(word));
 }

@@ -18,7 +18,6 @@ const MOST_MESSAGES = 3;
 const QUOTE_CHARS = 80;
 const NAME_CHARS = 60;
 
-/** Singular and plural names of each kind. */
 const KINDS = {
   remembered: ['remembered line', 'remembered lines'],
   recalled: ['recalled line', 'recalled lines'],

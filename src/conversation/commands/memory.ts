@@ -52,7 +52,6 @@ export const memory: ChatCommand = {
   run: async (call) => (isErased(call.command) ? endOf(call) : verbs.run(call)),
 };
 
-/** How far back a consolidation is searched. */
 const MOST_VERSIONS = 1_000;
 
 /** The tiers and the recent daily log, cut as in the prompt. */

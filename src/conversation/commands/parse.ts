@@ -8,7 +8,6 @@ const JOINERS = /[\u200c\u200d]/g;
 const COMMAND = /^[\u200c\u200d]*[/\uff0f][\u200c\u200d]*([A-Za-z_]+)([\s\S]*)$/;
 const ARGUMENT = /^[\u200c\u200d]*(?:$|\s+([\s\S]*)$)/;
 
-/** How a command was sent. */
 export interface CommandAddress {
   /** Our account was mentioned: its name may precede the command. */
   mentionsBot: boolean;
@@ -79,7 +78,6 @@ export function verbAndRest(argument: string): { verb: string; rest: string } {
   return { verb: (match?.[1] ?? '').toLowerCase(), rest: match?.[2] ?? '' };
 }
 
-/** Removes quotes that enclose the whole text. */
 export function unquoted(text: string): string {
   const inner = /^(?:"([^"]*)"|'([^']*)'|[“„”]([^“„”]*)[“”]|«([^»]*)»)$/u.exec(text.trim());
   return (inner?.slice(1).find((group) => group !== undefined) ?? text).trim();

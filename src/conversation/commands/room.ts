@@ -19,7 +19,6 @@ export const start = commandOf('start', 'Say hello', async (call) => {
   return { text: `${words}\n\n${HELP}`, effects: first ? [{ kind: 'greet', ...first }] : [] };
 });
 
-/** Permanently forgets the conversation with the active persona in this room. Memory stays. */
 export const reset = commandOf(
   'reset',
   'Forget this conversation; memory stays',
@@ -60,7 +59,6 @@ async function markArchives({ command, archives, log }: CommandCall): Promise<vo
   }
 }
 
-/** Copies the conversation to the archive folder; the conversation continues. */
 export const archive = commandOf(
   'archive',
   'Copy this conversation into the archive folder',

@@ -33,7 +33,6 @@ const LEAST_KEPT = 0.1;
 const LONGEST_ASKED = 0.9;
 /** The flush's share of a waiting turn's patience; the rest is for the summary. */
 const FLUSH_SHARE = 2 / 3;
-/** More messages than any window should hold. */
 const MOST_ROWS = 2_000;
 
 export type CompactionEnd =

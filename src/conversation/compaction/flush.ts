@@ -169,7 +169,6 @@ const KEPT_PRIVATE =
   'Not everybody in this chat heard this conversation, and the daily log is read by all its personas: nothing was ' +
   'written. Keep it in your own tiers instead, with its date (write_tiered_memory).';
 
-/** Without the daily log. */
 function keptPrivate(tool: AnyTool): AnyTool {
   if (tool.name !== 'write_memory') return tool;
   return { ...tool, execute: async () => ({ content: KEPT_PRIVATE, failed: true }) };
@@ -241,7 +240,6 @@ export class PendingFlushes {
     else this.views.delete(viewKey({ room, personaId }));
   }
 
-  /** The model has just answered a turn, so a retry may succeed. */
   modelAnswers(): void {
     for (const one of this.views.values()) {
       const last = one.tries.at(-1) ?? Number.NEGATIVE_INFINITY;

@@ -12,7 +12,6 @@ import type { MeteredModel, Payer, Services, Subject } from '../services.js';
 import type { StepExtras } from '../turn/steps.js';
 import { requestTokens } from '../turn/tokens.js';
 
-/** One persona's view of one room. */
 export type ViewId = Pick<Subject, 'room' | 'personaId'>;
 
 export interface CompactionServices extends Services {
@@ -50,7 +49,6 @@ export function viewKey({ room, personaId }: ViewId): string {
   return `${room}\n${personaId}`;
 }
 
-/** null if the chat is unknown. */
 export async function subjectOf(
   { store, personas }: Services,
   { room, personaId }: ViewId,
@@ -59,7 +57,6 @@ export async function subjectOf(
   return chat && { chat, room, personaId, personas: await personas.list(chat.id) };
 }
 
-/** The tokens available for a request, with the model's window as known now. */
 export function requestTokensFor(work: WindowWork): number {
   const { personas, personaId } = work.subject;
   return requestTokens(work, personas.find(({ id }) => id === personaId)?.model ?? null);
@@ -82,7 +79,6 @@ export function toolsOf(
   return toolsFor({ kind, chatId, personaId, senderId: '', allowed, channel, chatKind, draft });
 }
 
-/** How long parked work rests. */
 const REST_MS = 86_400_000;
 
 /** Runs work that may crash the process; after too many crashes it rests for a day, or until a reset, and null is returned. */
@@ -105,7 +101,6 @@ export async function guarded<Value>(
   return work().finally(() => store.setSetting(key, null));
 }
 
-/** How often a text that exceeds the model's window or time is halved. */
 export const MOST_HALVINGS = 4;
 
 export const READ_IN_PART = 'the model server read only a part of it';

@@ -61,7 +61,6 @@ export class WindowQueue implements Windows {
     return work;
   }
 
-  /** `measured`: how full the window is. */
   private begin(
     subject: Subject,
     measured: Measured | null,
@@ -165,14 +164,12 @@ export class WindowQueue implements Windows {
     this.pending.start(channels);
   }
 
-  /** Aborts all running work; resolves when it has settled. */
   async stop(): Promise<void> {
     this.stopping = true;
     this.pending.stop();
     await endAll([...this.running.values()]);
   }
 
-  /** Resolves when nothing is running. */
   async resting(): Promise<void> {
     while (this.running.size > 0) await Promise.all([...this.running.values()].map(({ done }) => done));
   }

@@ -44,7 +44,6 @@ const LINE_CHARS = 120;
 
 /** Survives a restart, as JSON in one setting. */
 interface NightlyState {
-  /** Personas that spoke after this time are due. */
   since: number;
   /** The current night (YYYY-MM-DD in the configured zone), and the tokens it has used. */
   night: string;
@@ -172,7 +171,6 @@ async function consolidate(
 /** One persona's memory, and the request for it. */
 type Night = NonNullable<Awaited<ReturnType<typeof prepare>>>;
 
-/** null if there is nothing to consolidate. */
 async function prepare(services: Services, subject: Subject, memoryChars: number) {
   const { memory, zone, clock, settings } = services;
   const { chat, personaId, personas } = subject;

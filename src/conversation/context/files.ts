@@ -18,7 +18,6 @@ interface FilesRequest {
 }
 
 export interface FilesRead {
-  /** The same messages with their updated text. */
   messages: StoredMessage[];
   /** Notices to the senders, by message. */
   notices: { message: StoredMessage; text: string }[];
@@ -27,7 +26,6 @@ export interface FilesRead {
 /** Files of an album are fetched concurrently; more at once would fill the memory. */
 const AT_ONCE = 5;
 
-/** Transcribes voice notes that may name the message's addressee. */
 export function hearVoices(services: Services, request: FilesRequest): Promise<FilesRead | null> {
   return read(services, request, (message) => mayAddress(services.media, message), 'voice');
 }
@@ -146,7 +144,6 @@ function filesBeside(heard: readonly StoredMessage[], batch: readonly StoredMess
   return found;
 }
 
-/** A reply is about the message that it replies to. */
 function mayMean(asked: StoredMessage, { author, sentAt }: StoredMessage): boolean {
   return (
     asked.replyTo === null &&

@@ -20,7 +20,6 @@ interface PromptPrefix {
   /** The persona's own model, which reads it. */
   model: string | null;
   shown: ShownMemory;
-  /** Time of the last request. */
   usedAt: number;
 }
 
@@ -162,7 +161,6 @@ const MOST_CHARS = 16_000_000;
 /** A message takes about as much beside its text. */
 const CHARS_AROUND_EACH = 400;
 
-/** The last requests of the views used most recently. */
 export class LastRequests {
   private readonly kept = new LRUCache<string, LastRequest & { revision: number }>({
     maxSize: MOST_CHARS,

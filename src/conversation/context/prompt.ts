@@ -10,7 +10,6 @@ import type { WorkspaceShown } from '../../core/workspace.js';
 import { presentIn, userIn } from '../participants.js';
 import type { Services, Subject } from '../services.js';
 
-/** A persona's memory as a prompt shows it. */
 export interface ShownMemory {
   memory: MemorySnapshot;
   dailyLog: string;
@@ -111,7 +110,6 @@ function whoYouAre(persona: Persona, botName: string | null, user: string | null
   return `${who}\n\n${knowsItsName ? '' : `Your name here is ${nameInPrompt(name)}. `}`;
 }
 
-/** For a persona without a description. */
 const COMPANION =
   'You are a companion in this chat: warm, curious and straightforward, with a sense of humour and a mind of your own.';
 

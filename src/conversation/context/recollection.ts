@@ -191,7 +191,6 @@ function runsOf(text: string): string[] {
   return text.match(/[\p{L}\p{M}]+/gu) ?? [];
 }
 
-/** Whether a word is left that says what the message is about. */
 function hasContent(text: string, runs: string[], isOf: (run: string, form: Form) => boolean): boolean {
   if (UNSPACED.test(text)) {
     const parts = [...UNSPACED_FORMS.phatic, ...UNSPACED_FORMS.moment].sort((a, b) => b.length - a.length);

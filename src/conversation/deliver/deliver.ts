@@ -161,7 +161,6 @@ export function createDeliver(services: BaseServices): Deliver {
   };
 }
 
-/** Shows a typing indicator until the returned function is called. */
 function keepTyping(clock: Clock, show: () => Promise<void> | undefined, mayShow: () => boolean): () => void {
   let over = false;
   let cancel = clock.after(TYPING_AFTER_MS, showAgain);

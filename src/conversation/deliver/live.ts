@@ -17,7 +17,6 @@ const REFRESH_MS = 20_000;
 const PAUSE_MS = 5_000;
 const MOST_CHATS = 1_000;
 
-/** A reply that is being written, and the parts shown of it. */
 interface Growing extends UnfinishedReply {
   latest: string;
   isOver: boolean;

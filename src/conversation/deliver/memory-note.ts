@@ -102,7 +102,6 @@ export function withNote(parts: Part[], note: string): Part[] {
   return [...parts.slice(0, -1), { ...last, text: last.text + gap + note, marks, note: at }];
 }
 
-/** Characters to keep free for it in a part. */
 export function roomForNote(note: string): number {
   return note.length + 4;
 }

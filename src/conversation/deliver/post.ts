@@ -42,7 +42,6 @@ export function gatewaySays(
   return deliveriesOf(channel, text, { origin, personaId: null, speaker: 'coterie', replyTo: answered });
 }
 
-/** A persona's message through a tool; null if the chat is not known here. */
 export async function sideMessage(
   services: BaseServices,
   { chatId, personaId, turnId, room, key, text, file }: SideMessage,
@@ -63,7 +62,6 @@ export async function sideMessage(
   return { to: { chat, threadId: here.chatId === chatId ? here.threadId : null }, deliveries };
 }
 
-/** A persona's reaction through a tool; null if the message or the chat is not known. */
 export async function reaction(
   { store, personas, settings }: BaseServices,
   { room, personaId, turnId, key, messageId, emoji }: Reaction,
@@ -114,7 +112,6 @@ export function tellLeftOut({ deliver }: Services, { leftOut: names, tools }: To
   void deliver.tellOwners({ key: 'tools left out', text });
 }
 
-/** Tells owners each notice once. Never rejects. */
 export function createOwnerNotices(services: BaseServices, say: Deliver['say']): Deliver['tellOwners'] {
   const { store, clock, log } = services;
   const told = new Set<string>();

@@ -23,7 +23,6 @@ export interface ReplyInfo {
   /** Set if replies must show which of several personas is speaking. */
   appearance: Appearance | undefined;
   kind: 'direct' | 'group';
-  /** The messages it answers. */
   batch: StoredMessage[];
   lateByHours: number | null;
   /** The gateway's own line below the reply, on what it saved; null for none. */
@@ -66,7 +65,6 @@ function speaking(channel: Channel, info: ReplyInfo, origin: string): Speaking {
   return { origin, personaId, speaker, replyTo: kind === 'group' || isWaiting ? answered : null, appearance };
 }
 
-/** Recipient of a room's replies and typing indicators. */
 export function recipientIn({ address, kind }: ChatRecord, room: RoomId): Recipient {
   return { address, kind, threadId: roomParts(room).threadId };
 }

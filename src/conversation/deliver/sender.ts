@@ -27,7 +27,6 @@ export interface Sender extends BaseServices {
   changes: Map<string, { channel: string; done: Promise<unknown>; cutOff(): void }>;
   /** By part key: the content of a shown reply that is certainly shown now. */
   shown: Map<string, Part>;
-  /** Called when a change has ended. */
   changeEnded(): void;
   /** Aborted when nothing is to be waited for any more. */
   draining: AbortSignal;
@@ -45,7 +44,6 @@ export function attemptOf(services: BaseServices, channel: Channel, to: Recipien
   return { ...leaseOf(services), mark: channel.watermark?.(to) ?? null };
 }
 
-/** Waits until the rate limit allows one more message in this chat. */
 export async function waitForSlot(sender: Sender, { chatId, kind, channel }: Delivery): Promise<void> {
   const { limiters, clock, stopping } = sender;
   const limiter = limiters.get(channel);

@@ -21,7 +21,6 @@ export async function restOf({ changes, clock }: Sender, origin: string): Promis
   enough.abort(OVER);
 }
 
-/** Whether exactly this is known to be shown. */
 export function isShown(sender: Sender, { shown, body }: Delivery): boolean {
   return shown !== undefined && isSamePart(sender.shown.get(shown.key), body);
 }
@@ -40,7 +39,6 @@ export function tellsOnResend({ shown }: Delivery, channel: Channel): boolean {
   return shown !== undefined && channel.recognisesResends === true && channel.remove !== undefined;
 }
 
-/** The final text is already shown. */
 export function finishShown(sender: Sender, delivery: Delivery): Promise<boolean> {
   forget(sender, delivery);
   return settle(sender, delivery, {
@@ -73,7 +71,6 @@ function forget(sender: Sender, { shown }: Delivery): void {
   if (shown) sender.shown.delete(shown.key);
 }
 
-/** Edits the shown message to the final text. */
 async function complete(
   sender: Sender,
   delivery: Delivery,

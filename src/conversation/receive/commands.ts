@@ -33,7 +33,6 @@ export class CommandLane {
     private readonly scheduler: Scheduler,
   ) {}
 
-  /** Runs commands in the order received. */
   run(commands: readonly PendingCommand[]): void {
     for (const { id, room } of commands) {
       if (this.underWay.has(id)) continue;
@@ -54,7 +53,6 @@ export class CommandLane {
     }
   }
 
-  /** Resolves when no command is running. */
   async idle(): Promise<void> {
     while (this.lanes.size > 0) await Promise.all(this.lanes.values());
   }
@@ -169,7 +167,6 @@ export class CommandLane {
     return { key: newId(), room, senderId, options, until: clock.now() + forMs };
   }
 
-  /** Empty if the chat's channel is not running. */
   private async deliveriesFor(
     { id, chat, platformMessageId }: StoredCommand,
     { text, files, appears }: CommandAnswer,

@@ -14,7 +14,6 @@ import { type BatchReading, worded } from './reading.js';
 
 type Event<Kind extends InboundEvent['kind']> = Extract<InboundEvent, { kind: Kind }>;
 
-/** null for an event that stores nothing. */
 export async function eventReceipt(
   reading: BatchReading,
   event: Exclude<InboundEvent, InboundMessage>,

@@ -23,7 +23,6 @@ interface Minute {
 
 export type Pace = NonNullable<ReturnType<typeof createPace>>;
 
-/** `most`: null without a limit. */
 export function createPace(most: number | null) {
   if (most === null) return null;
   const people = new LRUCache<ChatId, Minute>({ max: MOST_PEOPLE });

@@ -9,7 +9,6 @@ export interface BatchReading {
   services: Services;
   batch: InboundBatch;
   now: number;
-  /** null without a limit. */
   pace: Pace | null;
   rejections: Rejections;
   rejected: Reception['rejected'];

@@ -12,7 +12,6 @@ import { createPastes, LEAST_OF_A_PART } from './pastes.js';
 import { type BatchReading, worded } from './reading.js';
 import { Rejections } from './rejections.js';
 
-/** The result of a batch, and what to wake. */
 export interface Accepted extends Received {
   rejected: Reception['rejected'];
   /** Rooms that received album items; more may follow. */

@@ -50,7 +50,6 @@ export class Rejections {
 
   constructor(private readonly services: Services) {}
 
-  /** Returns why the message is not stored. */
   async reject(channel: string, message: InboundMessage, { entry, chatId, senderId }: AccessCheck) {
     if (entry === 'pair') await this.offerPairing(channel, message, chatId, senderId);
     else if (entry === 'unlisted') await this.noteGroup(channel, message, chatId);
@@ -58,7 +57,6 @@ export class Rejections {
     return WHY[entry === 'enter' ? 'stay-out' : entry];
   }
 
-  /** Logs the pending counts and stops counting. */
   stop(): void {
     this.stopped = true;
     for (const tally of this.tallies.values()) {
@@ -161,7 +159,6 @@ export class Rejections {
     return { post: { ...post, delivery }, offer };
   }
 
-  /** null if the chat's channel is not running. */
   private postTo({ chat, threadId }: ChatPlace, text: string): Post | null {
     const { channels, newId, clock } = this.services;
     const { id: chatId, channel, address, kind } = chat;

@@ -139,7 +139,6 @@ function knownArguments(schema: unknown): Set<string> | null {
   return names.size === 0 && additionalProperties !== false ? null : names;
 }
 
-/** Why a person has to approve the call first; null if nobody has to. */
 export async function approvalReason(
   turn: CallingTurn,
   { tool, call, given }: ReadyCall,

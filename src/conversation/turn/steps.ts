@@ -259,7 +259,6 @@ export function readArguments(
   }
 }
 
-/** Whether two calls are the same, regardless of how they are written. */
 export function isSameCall(a: ToolCall, b: ToolCall): boolean {
   return a.name === b.name && keyOf(a) === keyOf(b);
 }

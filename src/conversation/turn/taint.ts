@@ -7,7 +7,6 @@ import { code, oneLine } from '../quoting.js';
 
 const CHAT_CHARS = 120;
 
-/** Untrusted text in the model's view. */
 export interface Trust {
   /** The window, its summary or the messages to answer contain untrusted text. */
   isTainted: boolean;

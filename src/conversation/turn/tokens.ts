@@ -47,7 +47,6 @@ export function addedUsage(a: Usage | null, b: Usage | null): Usage | null {
   return sum;
 }
 
-/** Total usage of an answer. */
 export function spentOn({ usage, further }: ModelEvent & { kind: 'done' }): Usage | null {
   return addedUsage(usage, further ?? null);
 }
@@ -73,7 +72,6 @@ const BEGIN_AT = 0.75;
 /** A count below this share of our estimate is a miscount, as no alphabet takes so few tokens. */
 const LEAST_CREDIBLE = 0.25;
 
-/** Real tokens per estimated token. */
 export function tokensPerEstimated(measured: Measured | null): number {
   if (!measured || measured.estimated <= 0) return 1;
   const ratio = measured.counted / measured.estimated;

@@ -14,7 +14,6 @@ const NOT_BEGUN = 'Not run: what you were doing was ended before it came to this
 
 const LEFT_OUT =
   'Left out: there is no room any more for this result of an earlier request. Call again if you need it.';
-/** Results up to this length are never shortened. */
 const SHORT_CHARS = 400;
 
 const OUTSIDE = elementAround('tool_result', UNTRUSTED, '').replace(/<\/tool_result>$/, '');
@@ -70,7 +69,6 @@ export function trustIn(
   };
 }
 
-/** All strings in it, at any depth. */
 function stringsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null) return [];

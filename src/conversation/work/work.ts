@@ -204,7 +204,6 @@ class AgentRequest {
     return true;
   }
 
-  /** False if nothing is left to shorten. */
   private shorten(): boolean {
     const shorter = shortened(this.messages);
     this.messages = shorter ?? this.messages;
