@@ -2,7 +2,7 @@
 import { askedCallIn } from '../core/access.js';
 import type { Receive } from '../core/channel.js';
 import { createMutex } from '../core/concurrency.js';
-import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import { type RoomId, roomParts } from '../core/ids.js';
 import type { Receipt } from '../core/receipt.js';
 import type { Pending } from '../core/store.js';
 import { expireCall } from './approvals.js';
@@ -17,24 +17,10 @@ import { Alarms } from './rooms/resume.js';
 import { runRoom } from './rooms/room.js';
 import { createScheduler, type RoomEnd, type RoomRun } from './rooms/scheduler.js';
 import type { RoomServices } from './rooms/turn.js';
-import type { Services } from './services.js';
+import type { InsideEvent, Services } from './services.js';
 import { createWork } from './work/work.js';
 
 export type Conversation = ReturnType<typeof createConversation>;
-
-/** An internal event: a schedule that fired, a digest, the result of other work. */
-export interface InsideEvent {
-  id: string;
-  room: RoomId;
-  about: string;
-  text: string;
-  /** The persona it is for; null: the active persona. */
-  personaId: PersonaId | null;
-  /** The journal's content. Default: the text. */
-  content?: Record<string, unknown>;
-  /** It contains untrusted text. Absent: it does not. */
-  tainted?: true;
-}
 
 /** After the deadline, aborted work gets this long to settle. */
 const REST_MS = 2_000;

@@ -225,6 +225,20 @@ export interface ArchiveCopy {
   isOld: boolean;
 }
 
+/** An internal event: a schedule that fired, a digest, the result of other work. */
+export interface InsideEvent {
+  id: string;
+  room: RoomId;
+  about: string;
+  text: string;
+  /** The persona it is for; null: the active persona. */
+  personaId: PersonaId | null;
+  /** The journal's content. Default: the text. */
+  content?: Record<string, unknown>;
+  /** It contains untrusted text. Absent: it does not. */
+  tainted?: true;
+}
+
 export interface Settings {
   /** Maximum tokens of an answer, reserved in the model's context window. */
   maxOutputTokens: number;

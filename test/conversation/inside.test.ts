@@ -1,6 +1,6 @@
 /** What comes from inside: a schedule that fires, a digest. It enters by the one door in, as nobody's words. */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { InsideEvent } from '../../src/conversation/conversation.js';
+import type { InsideEvent } from '../../src/conversation/services.js';
 import type { TurnKind } from '../../src/core/tool.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 

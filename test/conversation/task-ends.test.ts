@@ -1,6 +1,6 @@
 /** A task that a persona handed on ends: it hears of it behind the history and tells people, whatever happens meanwhile. */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { InsideEvent } from '../../src/conversation/conversation.js';
+import type { InsideEvent } from '../../src/conversation/services.js';
 import { type Agents, type Delegation, TASK_COMPLETED, taskEventId } from '../../src/core/task.js';
 import { createDelegation } from '../../src/delegation/tasks.js';
 import { failureReport, outcomeTold, readReport } from '../../src/delegation/viap/report.js';

@@ -5,7 +5,7 @@ import { functionWordsIn } from '../../core/phrase.js';
 import { type Step, type StoredMessage, wordsBy } from '../../core/transcript.js';
 import { code, oneLine } from '../quoting.js';
 import type { Services } from '../services.js';
-import { calledIn } from '../turn/steps.js';
+import { calledIn, readArguments } from '../turn/steps.js';
 
 export type GivenLine = RememberedLine | OtherLine;
 
@@ -92,18 +92,11 @@ function foundLines(steps: Step[]): OtherLine[] {
   return calledIn(steps).flatMap(({ id, name, arguments: given }) => {
     const result = steps.find((step) => step.kind === 'result' && step.callId === id);
     if (name !== SEARCH || result?.kind !== 'result' || result.failed) return [];
-    return otherLines('found', result.content, queryIn(given)).filter(({ text }) => text.startsWith('- '));
+    // `/memory forget` may have left invalid JSON.
+    const read = readArguments(given);
+    const query = typeof read === 'object' && typeof read.query === 'string' ? read.query : '';
+    return otherLines('found', result.content, query).filter(({ text }) => text.startsWith('- '));
   });
-}
-
-/** Empty if `/memory forget` left invalid JSON. */
-function queryIn(given: string): string {
-  try {
-    const { query }: { query?: unknown } = JSON.parse(given);
-    return typeof query === 'string' ? query : '';
-  } catch {
-    return '';
-  }
 }
 
 function trimmedLines(text: string): string[] {

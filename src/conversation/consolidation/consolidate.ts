@@ -138,7 +138,7 @@ async function consolidate(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const { log, metrics, dailyLimits, settings } = services;
-  const { tokens: budget, memoryChars } = settings.consolidation ?? { tokens: 0, memoryChars: 0 };
+  const { tokens: budget = 0, memoryChars = 0 } = settings.consolidation ?? {};
   const about = { chat: subject.chat.id, persona: subject.personaId };
   const night = await prepare(services, subject, memoryChars);
   if (night === null) return { kind: 'nothing' };

@@ -76,14 +76,8 @@ async function readOne(
   only: 'voice' | undefined,
 ): Promise<{ message: StoredMessage; notice: string | null } | null> {
   const { attachments = [], words = '' } = message;
-  const taken = await media.take({
-    chatId,
-    words,
-    attachments,
-    fetch: channel.fetch?.bind(channel),
-    signal,
-    ...(only && { only }),
-  });
+  const fetch = channel.fetch?.bind(channel);
+  const taken = await media.take({ chatId, words, attachments, fetch, signal, ...(only && { only }) });
   if (taken === null) return null;
   const { notice, ...read } = taken;
   // The text of a document or picture is untrusted; a voice note is the sender's own words.

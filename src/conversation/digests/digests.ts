@@ -2,12 +2,12 @@
 
 import { estimateTokens } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
-import { type ChatId, DEFAULT_PERSONA, type RoomId } from '../../core/ids.js';
+import { type ChatId, DEFAULT_PERSONA } from '../../core/ids.js';
 import type { DigestContent, GuppiEvent, SaidWords } from '../../core/journal.js';
 import type { ModelRequest } from '../../core/model.js';
 import { element, elementAround } from '../../core/origin.js';
 import { ownerChats } from '../rights.js';
-import type { Services } from '../services.js';
+import type { InsideEvent, Services } from '../services.js';
 import { requestTokens } from '../turn/tokens.js';
 import { askedOnce } from '../turn/turn.js';
 
@@ -16,16 +16,7 @@ export interface DigestPlan {
   chats: readonly ChatId[];
 }
 
-/** Like `Conversation.tell`, with content for the journal. */
-type TellDigest = (digest: {
-  id: string;
-  room: RoomId;
-  about: string;
-  text: string;
-  personaId: null;
-  content: DigestContent;
-  tainted: true;
-}) => Promise<void>;
+type Tell = (event: InsideEvent) => Promise<void>;
 
 /** Stored as JSON in one setting: the time and the last message up to which everything is covered. */
 interface Covered {
@@ -43,7 +34,7 @@ const TASK = `You sum up what was said in a chat for people who do not read it t
 export async function keepDigests(
   services: Services,
   plan: DigestPlan,
-  tell: TellDigest,
+  tell: Tell,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, log } = services;
@@ -76,7 +67,7 @@ async function digest(
   services: Services,
   { chats }: DigestPlan,
   covered: Covered,
-  tell: TellDigest,
+  tell: Tell,
   signal: AbortSignal,
 ): Promise<void> {
   const { store, clock } = services;

@@ -214,26 +214,20 @@ export function refusalKey(channel: string): string {
 /** Registers changed commands in each platform's menu, with retries. Returns at once, with a function that stops it. */
 export function announceCommands({ channels, store, clock, log }: BaseServices): () => Promise<void> {
   const over = new AbortController();
-  const commands = COMMANDS.map(({ name, aliases, description, verbs }) => ({
-    name,
-    aliases,
-    description,
-    ...(verbs && { verbs }),
-  }));
+  const commands = COMMANDS.map(({ name, aliases, description, verbs }) => {
+    const shown = { name, aliases, description };
+    return verbs ? { ...shown, verbs } : shown;
+  });
   const digest = createHash('sha256').update(JSON.stringify(commands)).digest('hex');
 
   async function announce(channel: Channel): Promise<void> {
     const key = `${channel.name}.commands`;
-    if (!channel.announceCommands || (await store.setting(key)) === digest) return;
-    await channel.announceCommands(commands);
-    await store.setSetting(key, digest);
-    await store.setSetting(refusalKey(channel.name), '');
-  }
-
-  async function insist(channel: Channel): Promise<void> {
-    for (let tries = 1; !over.signal.aborted; tries++) {
+    for (let tries = 1; channel.announceCommands && !over.signal.aborted; tries++) {
       try {
-        return await announce(channel);
+        if ((await store.setting(key)) === digest) return;
+        await channel.announceCommands(commands);
+        await store.setSetting(key, digest);
+        return await store.setSetting(refusalKey(channel.name), '');
       } catch (error) {
         const fields = { err: error, channel: channel.name };
         log[tries === 1 ? 'warn' : 'debug'](fields, 'the command menu could not be set; retrying');
@@ -245,7 +239,7 @@ export function announceCommands({ channels, store, clock, log }: BaseServices):
     }
   }
 
-  const announcing = [...channels.values()].map(insist);
+  const announcing = [...channels.values()].map(announce);
   return async () => {
     over.abort();
     await Promise.all(announcing);
