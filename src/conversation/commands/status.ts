@@ -3,7 +3,7 @@ import { sizeInWords } from '../../core/cut.js';
 import { type PersonaId, roomParts } from '../../core/ids.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import type { UsageStore } from '../../core/store.js';
-import { MILLION } from '../limits-today.js';
+import { MILLION } from '../daily-limits.js';
 import { presentIn } from '../participants.js';
 import { counted, nameInWords } from '../quoting.js';
 import type { LimitStatus } from '../services.js';

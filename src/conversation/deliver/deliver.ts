@@ -6,10 +6,9 @@ import { createIdle } from '../../core/concurrency.js';
 import { type ChatId, channelOf } from '../../core/ids.js';
 import type { BaseServices, ChatPlace, Deliver } from '../services.js';
 import { createLiveReplies } from './live.js';
-import { deliverNext } from './outbox.js';
+import { deliverNext, sendClaimed } from './outbox.js';
 import { createOwnerNotices, gatewaySays, post, reaction, sideMessage } from './post.js';
 import { createRateLimiter } from './rate-limiter.js';
-import { sendClaimed } from './send.js';
 import type { Sender } from './sender.js';
 
 const RETRY_MS = 1_000;

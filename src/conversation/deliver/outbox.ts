@@ -1,11 +1,10 @@
-/** Step 7 of the route: the next entry of a chat's outbox, which may be early, late, uncertain, shown already or spoken. */
+/** Step 7 of the route: the entries of a chat's outbox, which may be early, late, uncertain, shown already or spoken. */
 
-import type { Channel } from '../../core/channel.js';
+import type { Channel, Delivery, SendResult } from '../../core/channel.js';
 import { leaseOf } from '../../core/clock.js';
 import { postLateNotice } from './post.js';
-import { sendOne } from './send.js';
-import { attemptOf, recipientOf, type Sender, waitForSlot } from './sender.js';
-import { finishShown, isBlank, isShown, restOf, tellsOnResend } from './shown.js';
+import { attemptOf, optionsOf, recipientOf, repeatable, type Sender, settle, waitForSlot } from './sender.js';
+import { finishShown, isBlank, isShown, restOf, sendShown, tellsOnResend } from './shown.js';
 import { checkDelivered, isGivenUp } from './uncertain.js';
 import { discardVoiceNote, withVoiceNote } from './voice.js';
 
@@ -52,4 +51,41 @@ export async function deliverNext(sender: Sender, chatId: string, channel: Chann
   const isOver = !isClaimed || (await sendOne(sender, ready, channel));
   if (isOver) await discardVoiceNote(sender, delivery);
   return true;
+}
+
+/** Sends an entry that was claimed when it was stored. */
+export async function sendClaimed(sender: Sender, delivery: Delivery, channel: Channel): Promise<boolean> {
+  // The platform is asked first.
+  if (delivery.mark !== undefined) return false;
+  if (delivery.shown) {
+    await restOf(sender, delivery.origin);
+    if (isShown(sender, delivery)) return finishShown(sender, delivery);
+  }
+  // The inbox must be on disk before an answer leaves: after a power cut, a lost message would be answered again.
+  await sender.store.durable();
+  return sendOne(sender, delivery, channel);
+}
+
+async function sendOne(sender: Sender, delivery: Delivery, channel: Channel): Promise<boolean> {
+  const { shown, body } = delivery;
+  if (body.reaction !== undefined) return settle(sender, delivery, await react(sender, delivery, channel));
+  if (shown) return sendShown(sender, delivery, shown, channel);
+  return settle(
+    sender,
+    delivery,
+    await channel.send(recipientOf(delivery), body, optionsOf(sender, delivery)),
+  );
+}
+
+async function react(sender: Sender, delivery: Delivery, channel: Channel): Promise<SendResult> {
+  const { platformMessageId = '', emoji = '' } = delivery.body.reaction ?? {};
+  const result = await channel.react?.(
+    recipientOf(delivery),
+    platformMessageId,
+    emoji,
+    optionsOf(sender, delivery),
+  );
+  if (!result) return { kind: 'refused', reason: `there are no reactions on ${channel.name}` };
+  // A reaction is not a message: it has no id to reply to.
+  return result.kind === 'sent' ? { ...result, platformMessageId: '' } : repeatable(result);
 }

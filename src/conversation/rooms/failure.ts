@@ -6,7 +6,7 @@ import { jobOfEvent } from '../../core/jobs.js';
 import { personaName } from '../../core/persona.js';
 import { headOfTaskEnd, taskOfEvent } from '../../core/task.js';
 import { authorName, type StoredMessage } from '../../core/transcript.js';
-import { isLimit, limitFault, limitName, MILLION } from '../limits-today.js';
+import { isLimit, limitFault, limitName, MILLION } from '../daily-limits.js';
 import { oneLine, code as quoted } from '../quoting.js';
 import { ownerChats } from '../rights.js';
 import type { LimitStatus, Payer } from '../services.js';
