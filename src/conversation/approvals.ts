@@ -6,8 +6,7 @@ import { commandEnv, looksSecret } from '../core/command-env.js';
 import { cutAt } from '../core/cut.js';
 import { addressOf, type ChatId, channelOf, DEFAULT_PERSONA, type RoomId, roomParts } from '../core/ids.js';
 import { GATEWAY } from '../core/journal.js';
-import { withButtons, withNumbers } from './deliver/offers.js';
-import { deliveriesOf } from './deliver/reply.js';
+import { deliveriesOf, withButtons, withNumbers } from './deliver/reply.js';
 import { counted, oneLine, code as quoted } from './quoting.js';
 import type { BaseServices, Services } from './services.js';
 

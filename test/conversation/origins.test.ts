@@ -374,7 +374,6 @@ it('all places that make prompts are known', async () => {
     'conversation/context/context.ts': ['memory', 'summary', 'message', 'picture', 'recalled'],
     'conversation/context/history.ts': ['message', 'quote', 'reaction', 'reply', 'event'],
     'conversation/context/knowledge.ts': ['memory'],
-    'conversation/context/memory-changes.ts': ['memory'],
     'conversation/context/prompt.ts': ['frame', 'tools', 'skills', 'memory', 'workspace', 'clipboard'],
     'conversation/digests/digests.ts': ['event'],
     'conversation/rooms/arbiter.ts': ['message'],

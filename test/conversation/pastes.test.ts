@@ -1,6 +1,6 @@
 /** A text that a client cut into messages is one message. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { createPastes } from '../../src/conversation/receive/pastes.js';
+import { createPastes } from '../../src/conversation/receive/receive.js';
 import type { Receipt, ReceiptOf } from '../../src/core/receipt.js';
 import { manualClock } from '../fakes/clock.js';
 import { type Workbench, workbench } from '../harness/conversation.js';

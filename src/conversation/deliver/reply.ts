@@ -1,4 +1,5 @@
-/** Steps 5 to 7 of the route, pure: words as deliveries, the same while they are written and when they are final. */
+/** Steps 5 to 7 of the route, pure: words as deliveries, the same while they are written and when they are final; options below them. */
+import type { Offer, OfferedOption } from '../../core/access.js';
 import type { Appearance, Channel, NewDelivery, OutgoingFile, Part, Recipient } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { cutAt } from '../../core/cut.js';
@@ -109,4 +110,26 @@ function beginningOf(markdown: string): string {
   const tail = most.slice(-LOOK_BACK);
   const at = ['\n\n', '\n'].map((end) => tail.lastIndexOf(end)).find((found) => found >= 0);
   return at === undefined ? most : most.slice(0, most.length - tail.length + at);
+}
+
+/** Without buttons, the text says how to answer. An offer to anybody also asks for its code, since a number may mean more. */
+export function withNumbers(channel: Channel, markdown: string, { options, senderId }: Offer): string {
+  if (channel.buttons) return markdown;
+  const code = senderId === null && options[0] ? codeOf(options[0]) : '';
+  const numbered = options.map(({ label }, n) => `${n + 1} ${label}`).join('\n');
+  const how = code ? `Answer with a number and the code: \`1 ${code}\`.` : 'Answer with a number.';
+  return `${markdown}\n\n${numbered}\n\n${how}`;
+}
+
+/** The last word of a command's argument, which identifies it among others of its kind. */
+export function codeOf({ command }: OfferedOption): string {
+  return command?.argument.split(' ').at(-1) ?? '';
+}
+
+/** On a channel with buttons, they are attached to the last message that is not a file. */
+export function withButtons(channel: Channel, deliveries: NewDelivery[], offer: Offer): NewDelivery[] {
+  if (!channel.buttons) return deliveries;
+  const choices = offer.options.map(({ label }, n) => ({ label, value: `${offer.key}.${n}` }));
+  const last = deliveries.findLast(({ body }) => body.file === undefined);
+  return deliveries.map((each) => (each === last ? { ...each, body: { ...each.body, choices } } : each));
 }

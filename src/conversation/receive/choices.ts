@@ -6,7 +6,7 @@ import type { ReceiptOf, ReceiptOrigin } from '../../core/receipt.js';
 import { checkAccess } from '../access.js';
 import { commandCalled } from '../commands/list.js';
 import { numberIn } from '../commands/parse.js';
-import { codeOf } from '../deliver/offers.js';
+import { codeOf } from '../deliver/reply.js';
 import { type Actor, rightsOf } from '../rights.js';
 import type { Services } from '../services.js';
 import { refusalOf } from './commands.js';

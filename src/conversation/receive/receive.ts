@@ -3,12 +3,12 @@ import type { Reception } from '../../core/channel.js';
 import { type RoomId, roomId } from '../../core/ids.js';
 import type { InboundBatch, InboundMessage } from '../../core/message.js';
 import type { Receipt, ReceiptOf, ReceiptOrigin, Received } from '../../core/receipt.js';
+import { pasteAlbum } from '../../core/transcript.js';
 import { type AccessCheck, checkAccess, isWithThemselves } from '../access.js';
 import type { Services } from '../services.js';
 import { eventReceipt } from './events.js';
 import { withOrders } from './orders.js';
 import { createPace, isTooMuch } from './pace.js';
-import { createPastes, LEAST_OF_A_PART } from './pastes.js';
 import { type BatchReading, worded } from './reading.js';
 import { Rejections } from './rejections.js';
 
@@ -17,6 +17,11 @@ export interface Accepted extends Received {
   /** Rooms that received album items; more may follow. */
   albums: RoomId[];
 }
+
+/** Maximum time between parts of a paste. Platform times may be whole seconds. */
+const MOST_APART_MS = 2_000;
+/** Clients cut at word ends, so a part has at least this share of the limit. */
+const LEAST_OF_A_PART = 0.9;
 
 /** Call `stop` to log the rejections that were only counted. */
 export function createReceive(services: Services) {
@@ -122,4 +127,33 @@ async function acceptedMessage(
     forwardedFrom !== undefined ||
     !services.channels.get(batch.channel)?.buttons;
   return mayOrder ? withOrders(reading, message, said, origin, isOver ? null : asked) : said;
+}
+
+/** Parts of a long text that a client split get an album, to be answered as one. `fits`: maximum characters per message there. */
+export function createPastes() {
+  /** By room and person: the album that their next message may continue. */
+  const begun = new Map<string, { album: string; at: number }>();
+
+  return {
+    /** Empty if no message continues another. */
+    begun,
+    noted(receipt: Receipt, now: number, fits: readonly number[] = []): Receipt {
+      if (receipt.kind !== 'message' || fits.length === 0) return receipt;
+      const { chat, threadId, sender, platformMessageId, text } = receipt;
+      const at = receipt.receivedAt ?? now;
+      for (const [key, { at: before }] of begun) if (at - before > MOST_APART_MS) begun.delete(key);
+      const whose = JSON.stringify([chat.id, threadId, sender.id]);
+      const last = begun.get(whose);
+      begun.delete(whose);
+      const { album, attachments, forwardedFrom, replyTo } = receipt;
+      if (album !== undefined || attachments !== undefined || forwardedFrom !== undefined) return receipt;
+      const { length } = text;
+      const limit = fits.find((most) => length <= most && length >= most * LEAST_OF_A_PART);
+      const goesOn = last !== undefined && replyTo === null;
+      if (limit === undefined && !goesOn) return receipt;
+      const paste = goesOn ? last.album : pasteAlbum(limit ?? 0, platformMessageId);
+      if (limit !== undefined) begun.set(whose, { album: paste, at });
+      return { ...receipt, album: paste };
+    },
+  };
 }

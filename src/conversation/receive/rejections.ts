@@ -6,7 +6,7 @@ import { type ChatId, platformId } from '../../core/ids.js';
 import type { InboundMessage } from '../../core/message.js';
 import type { AccessCheck } from '../access.js';
 import { NAME_CHARS, pairing } from '../commands/owners.js';
-import { withButtons, withNumbers } from '../deliver/offers.js';
+import { withButtons, withNumbers } from '../deliver/reply.js';
 import { oneLine, code as quoted } from '../quoting.js';
 import { ownerChats } from '../rights.js';
 import type { ChatPlace, Services } from '../services.js';
