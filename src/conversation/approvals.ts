@@ -38,9 +38,14 @@ export async function questionAbout(
   const { words, whole } = wordsOfQuestion(call, wants, yes, env, name);
   const ask = { chatId: call.chatId, key: `asked-${call.id}`, name };
   const files = whole === null ? [] : [await services.exports.write({ ...ask, text: whole })];
-  const places = reachable(controlChats, services);
+  // A control chat in which nobody has written yet is made up after the asking chat.
+  const madeUp = { account: chat.account, kind: 'group' as const, activePersona: DEFAULT_PERSONA };
   const found = await Promise.all(
-    places.map(async (id) => (await services.store.chat(id)) ?? unseen(id, chat)),
+    reachable(controlChats, services).map(async (id): Promise<ChatRecord> => {
+      const address = addressOf(id);
+      const unseen = { ...madeUp, id, channel: channelOf(id), address, title: address };
+      return (await services.store.chat(id)) ?? unseen;
+    }),
   );
   const posts: Post[] = [];
   const offers: Offer[] = [];
@@ -72,13 +77,6 @@ export async function questionAbout(
 /** The control chats whose channel is running. */
 export function reachable(controlChats: readonly ChatId[], { channels }: BaseServices): ChatId[] {
   return [...new Set(controlChats)].filter((id) => channels.has(channelOf(id)));
-}
-
-/** A control chat in which nobody has written yet, with defaults from the asking chat. */
-function unseen(id: ChatId, { account }: ChatRecord): ChatRecord {
-  const address = addressOf(id);
-  const channel = channelOf(id);
-  return { id, channel, account, address, title: address, kind: 'group', activePersona: DEFAULT_PERSONA };
 }
 
 /** `whole`: the full text for the file, if it does not all fit. */

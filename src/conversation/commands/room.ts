@@ -118,7 +118,8 @@ export const voice: ChatCommand = {
   async run(call) {
     const { chat, argument } = call.command;
     const chosen = argument.trim().toLowerCase();
-    const impossible = whyNot(call);
+    let impossible = call.speech === null ? NO_VOICE : null;
+    if (!call.channels.get(chat.channel)?.voiceNotes) impossible = NO_VOICE_NOTES;
     if (chosen === '') return { text: impossible ?? howItIs(call) };
     if (chosen !== 'on' && chosen !== 'off')
       return { text: 'Use /voice on or /voice off. /voice shows the current setting.' };
@@ -131,11 +132,8 @@ export const voice: ChatCommand = {
 const ON = 'My replies here now come as voice notes, too. Long ones stay text only. /voice off turns it off.';
 const OFF = 'My replies here are now text only. /voice on turns voice on.';
 
-function whyNot({ command, speech, channels }: CommandCall): string | null {
-  if (!channels.get(command.chat.channel)?.voiceNotes)
-    return 'Voice notes are not available on this channel.';
-  return speech === null ? 'I have no voice yet. The person who runs me can configure one.' : null;
-}
+const NO_VOICE = 'I have no voice yet. The person who runs me can configure one.';
+const NO_VOICE_NOTES = 'Voice notes are not available on this channel.';
 
 function howItIs({ command: { chat }, speech }: CommandCall): string {
   if (chat.voice === 'on')

@@ -68,14 +68,12 @@ export const help = commandOf('help', 'Show the commands', async ({ commands }) 
 export const whoami = commandOf(
   'whoami',
   'Show your id, this chat’s id and your rights',
-  async ({ command, isOwner }) => {
-    const { threadId } = roomParts(command.room);
-    const lines = [
-      `You are ${nameInWords(command.sender.name)} (\`${command.sender.id}\`).`,
-      `This chat is \`${command.chat.id}\`${threadId === null ? '' : `, topic \`${threadId}\``}.`,
-      isOwner ? 'You are an owner.' : 'You are not an owner.',
-    ];
-    return { text: lines.join('\n') };
+  async ({ command: { room, sender, chat }, isOwner }) => {
+    const { threadId } = roomParts(room);
+    const topic = threadId === null ? '' : `, topic \`${threadId}\``;
+    const who = `You are ${nameInWords(sender.name)} (\`${sender.id}\`).`;
+    const where = `This chat is \`${chat.id}\`${topic}.`;
+    return { text: `${who}\n${where}\nYou are ${isOwner ? 'an' : 'not an'} owner.` };
   },
 );
 

@@ -130,7 +130,7 @@ async function ask(
   const outcome = await runTurn(work, {
     ...memoryTurn(work, isTainted, chunk.shown),
     turnId: `flush-${work.newId()}`,
-    tools: { ...set, tools: set.tools.map((tool) => watched(isPrivate ? keptPrivate(tool) : tool, unsaved)) },
+    tools: { ...set, tools: set.tools.map((tool) => watched(tool, unsaved, isPrivate)) },
     maxToolRounds: MOST_ROUNDS,
     bounds: { ...work.settings.callLimits, tokens },
     persona: known.persona,
@@ -151,10 +151,11 @@ async function ask(
 }
 
 /** Records failed writes (except those rejected for their content) until they are repeated successfully. */
-function watched(tool: AnyTool, unsaved: Set<string>): AnyTool {
+function watched(tool: AnyTool, unsaved: Set<string>, isPrivate: boolean): AnyTool {
   return {
     ...tool,
     async execute(parameters, context) {
+      if (isPrivate && tool.name === 'write_memory') return { content: KEPT_PRIVATE, failed: true };
       const { tier } = parameters as { tier?: unknown };
       const what = tier === undefined ? tool.name : `${tool.name} of tier ${String(tier)}`;
       unsaved.add(what);
@@ -168,11 +169,6 @@ function watched(tool: AnyTool, unsaved: Set<string>): AnyTool {
 const KEPT_PRIVATE =
   'Not everybody in this chat heard this conversation, and the daily log is read by all its personas: nothing was ' +
   'written. Keep it in your own tiers instead, with its date (write_tiered_memory).';
-
-function keptPrivate(tool: AnyTool): AnyTool {
-  if (tool.name !== 'write_memory') return tool;
-  return { ...tool, execute: async () => ({ content: KEPT_PRIVATE, failed: true }) };
-}
 
 interface PendingFlush {
   view: ViewId;

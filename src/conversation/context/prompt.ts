@@ -29,11 +29,13 @@ export function promptFrame(
   const place = `You talk with people on ${labelOf(chat.channel)}. Today is ${weekday(today)}, ${today} (${zone.name}).`;
   const others = companyText(company.map((id) => personaName(personas, id)));
   const who = whoYouAre(persona, channels.get(chat.channel)?.names?.()[0] ?? null, userIn(chat));
-  const hints = tools.filter(({ hint }) => hint !== null);
+  const hints = tools
+    .filter(({ hint }) => hint !== null)
+    .map(({ name, hint, description }) => `- ${name}: ${nameInPrompt(hint ?? description)}`);
   return [
     `${who}${place}${others}`,
     MANNER,
-    hints.length > 0 && ['What you can do beside talking:', ...hints.map(hintOf)].join('\n'),
+    hints.length > 0 && ['What you can do beside talking:', ...hints].join('\n'),
     `The current chat_id is ${chat.id} and persona_id is ${persona.id}. Use these when a tool asks for them; left out, tools mean this chat and persona.`,
     tools.some(({ name }) => name === 'write_tiered_memory') &&
       howToUseMemory(`groups/${chat.id}/${persona.id}/MEMORY.md`, memory.budgets),
@@ -123,10 +125,6 @@ function companyText(names: string[]): string {
     `\n\nOther personas are in this chat, too: ${names.map(nameInPrompt).join(', ')}. What they say is shown to you with their names. ` +
     'Say only your own words, without your name before them. To ask one of them something, write @NAME; do so only when it is called for.'
   );
-}
-
-function hintOf({ name, hint, description }: AnyTool): string {
-  return `- ${name}: ${nameInPrompt(hint ?? description)}`;
 }
 
 function howToUseMemory(

@@ -53,7 +53,8 @@ export async function runTurn(services: Services, request: TurnRequest): Promise
     const mayCall = rounds < request.maxToolRounds && (rounds === 0 || mayCallAgain(steps, request.bounds));
     let event = await askModel(services, request, mayCall ? 'may call' : 'may not call');
     // A model that only makes calls although it must not is asked once more without tools.
-    if (!signal.aborted && event.kind === 'done' && !mayCall && isOnlyCalls(event)) {
+    const isOnlyCalls = event.kind === 'done' && event.calls.length > 0 && event.text.trim() === '';
+    if (!signal.aborted && event.kind === 'done' && !mayCall && isOnlyCalls) {
       usage = addedUsage(usage, spentOn(event));
       cut ||= event.cut === true;
       event = await askModel(services, request, 'without tools');
@@ -70,10 +71,6 @@ export async function runTurn(services: Services, request: TurnRequest): Promise
       return { kind: 'dropped' };
     }
   }
-}
-
-function isOnlyCalls({ calls, text }: Done): boolean {
-  return calls.length > 0 && text.trim() === '';
 }
 
 /** Servers number calls in different ways. Our ids are unique, stable, and in the only form all accept: nine letters and digits. */
