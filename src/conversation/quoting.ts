@@ -20,12 +20,9 @@ export function oneLine(text: string, most: number): string {
       .replace(/[\s\p{Cc}]+/gu, ' ')
       .trim(),
   );
-  return characters.length > most
-    ? `${characters
-        .slice(0, most - 1)
-        .join('')
-        .trimEnd()}…`
-    : characters.join('');
+  if (characters.length <= most) return characters.join('');
+  const beginning = characters.slice(0, most - 1).join('');
+  return `${beginning.trimEnd()}…`;
 }
 
 /** Letters and the punctuation of names: on no platform a link, mention, phone number or markup. */

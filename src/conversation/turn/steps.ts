@@ -1,4 +1,5 @@
 /** Step 5 of the route: the request of a turn, and its stored steps: as messages, as calls, and counted against the limits on calls. */
+import { isDeepStrictEqual } from 'node:util';
 import { type AskedCall, askedCallIn } from '../../core/access.js';
 import type { Authorisation } from '../../core/authorisation.js';
 import { cutWithMarker, estimateTokens } from '../../core/cut.js';
@@ -259,20 +260,15 @@ export function readArguments(
   }
 }
 
+/** Whether two calls do the same: order and blanks do not matter, and null equals absent. */
 export function isSameCall(a: ToolCall, b: ToolCall): boolean {
-  return a.name === b.name && keyOf(a) === keyOf(b);
+  return a.name === b.name && isDeepStrictEqual(argumentsOf(a), argumentsOf(b));
 }
 
-/** Equal for equivalent arguments: order and blanks do not matter, and null equals absent. */
-function keyOf({ arguments: given }: ToolCall): string {
+function argumentsOf({ arguments: given }: ToolCall): unknown {
   const read = readArguments(given);
-  return typeof read === 'object' ? JSON.stringify(read, sorted) : given;
-}
-
-function sorted(_: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  const entries = Object.entries(value).filter(([, each]) => each !== null);
-  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+  if (typeof read === 'string') return given;
+  return JSON.parse(JSON.stringify(read), (_, value) => value ?? undefined);
 }
 
 /** Results are shortened so that they do not crowd out the conversation. */
