@@ -1,5 +1,5 @@
 /** OpenAI-compatible servers for audio: transcription of voice notes, and spoken replies. */
-import type { Clock } from '../core/clock.js';
+import { type Clock, withDeadline } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Speaker, Transcriber } from '../core/media.js';
@@ -66,16 +66,14 @@ export function createTranscriber({
     form.append('file', new File([new Uint8Array(bytes)], name, { type }));
     form.append('model', model);
     form.append('response_format', 'json');
-    const late = new AbortController();
-    const cancel = clock.after(timeoutSeconds * 1000, () => late.abort());
-    try {
-      return (await ask(form, AbortSignal.any([signal, late.signal]))).toString('utf8');
-    } catch (error) {
-      if (signal.aborted) throw failed('was not waited for');
-      throw failed(late.signal.aborted ? 'the request timed out' : plainWords(redact(describe(error))));
-    } finally {
-      cancel();
-    }
+    return withDeadline(clock, timeoutSeconds * 1000, signal, async (ended) => {
+      try {
+        return (await ask(form, ended)).toString('utf8');
+      } catch (error) {
+        if (signal.aborted) throw failed('was not waited for');
+        throw failed(ended.aborted ? 'the request timed out' : plainWords(redact(describe(error))));
+      }
+    });
   }
 
   return {

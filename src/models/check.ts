@@ -94,9 +94,8 @@ async function longPromptWarnings(
 /** Words of three letters, each one token for every tokeniser. The time at the start avoids a cache hit. */
 function longPrompt(now: number): string {
   const words = ['sun', 'oak', 'red', 'cup', 'map', 'fox', 'ten', 'sea', 'jar', 'bus', 'key', 'hat', 'ice'];
-  let text = `${now} `;
-  for (let i = 0; i < LONG_PROMPT_TOKENS; i++) text += `${words[(i * 7 + (i >> 4)) % words.length]} `;
-  return `${text}\n${READY}`;
+  const all = Array.from({ length: LONG_PROMPT_TOKENS }, (_, i) => words[(i * 7 + (i >> 4)) % words.length]);
+  return `${now} ${all.join(' ')}\n${READY}`;
 }
 
 /** Maximum number of omitted tools named in a notice. */

@@ -33,18 +33,13 @@ export function calledName(name: string, offered: ReadonlySet<string>): string {
 /** Maps a name to one that servers accept, always to the same one. A name that does not fit would make every later request fail. */
 export function sentName(name: string): string {
   if (fits(name)) return name;
-  const plain = name
-    .slice(0, MOST_READ)
-    .trim()
-    .replace(/[^A-Za-z0-9_-]+/gu, '_');
-  return plain.slice(0, LONGEST_NAME) || '_';
+  const plain = name.slice(0, MOST_READ).trim();
+  return plain.replace(/[^A-Za-z0-9_-]+/gu, '_').slice(0, LONGEST_NAME) || '_';
 }
 
 /** Maps an id that does not fit to nine letters and digits, the form that Mistral requires. */
 export function sentId(id: string): string {
-  if (fits(id)) return id;
-  const digest = createHash('sha256').update(id).digest('hex');
-  return BigInt(`0x${digest}`).toString(36).slice(0, 9);
+  return fits(id) ? id : createHash('sha256').update(id).digest('hex').slice(0, 9);
 }
 
 export interface Addressee {

@@ -24,20 +24,13 @@ export function parse(text: string): unknown {
 /** Deeper than any field a server sends, and far below where JSON.stringify overflows the stack. */
 const MOST_LEVELS = 500;
 
-/** Sets to null, in place, what is nested deeper than MOST_LEVELS. */
-export function withoutDepths(value: unknown): unknown {
-  let level: unknown[] = [value];
-  for (let depth = 0; depth <= MOST_LEVELS && level.length > 0; depth++) {
-    const next: unknown[] = [];
-    for (const each of level) {
-      if (typeof each !== 'object' || each === null) continue;
-      for (const [key, inner] of Object.entries(each)) {
-        if (typeof inner !== 'object' || inner === null) continue;
-        if (depth < MOST_LEVELS) next.push(inner);
-        else Object.assign(each, { [key]: null });
-      }
-    }
-    level = next;
+/** Sets to null, in place, what is nested deeper than `levels`. */
+export function withoutDepths(value: unknown, levels = MOST_LEVELS): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const [key, inner] of Object.entries(value)) {
+    if (typeof inner !== 'object' || inner === null) continue;
+    if (levels > 0) withoutDepths(inner, levels - 1);
+    else Object.assign(value, { [key]: null });
   }
   return value;
 }

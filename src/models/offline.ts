@@ -252,19 +252,10 @@ const ANSWERS: { to: RegExp; reply: string }[] = [
     reply: 'I am the built-in offline model: a small set of rules, no language model and no person.',
   },
   { to: /\bhelp\b|\bwhat can you do\b|\bhow does (this|it) work\b|^\s*\?+\s*$/i, reply: HELP },
-  { to: /\bhow are you\b|\bhow('|’)?s it going\b/i, reply: 'All my rules are in order, thank you. And you?' },
   { to: /\bthank(s| you)\b|\bthx\b|\bdanke\b|\bmerci\b|\bgracias\b|\bgrazie\b/i, reply: 'You are welcome.' },
-  {
-    to: /^\W*(good ?)?(bye|night|goodbye|see you|ciao|tschüss|au revoir|adiós)\b/i,
-    reply: 'Goodbye! What you asked me to remember stays in memory.',
-  },
   {
     to: /^\W*(hi|hello|hey|hiya|howdy|hallo|moin|salut|bonjour|hola|ciao|olá|good (morning|afternoon|evening))\b|^(你好|こんにちは|привет)/iu,
     reply: 'Hello! Ask me for help to see what I can do.',
-  },
-  {
-    to: /^\W*(yes|no|ok|okay|yep|nope|sure|fine|good|great|nice|cool|well)\W*$/i,
-    reply: 'Noted. Ask me for help to see what I can do.',
   },
 ];
 

@@ -31,19 +31,7 @@ const UNSEEN = /[\s\p{Cc}\p{Cf}\p{sc=Inherited}]/u;
 export function createSizer(): (request: ModelRequest) => RequestSize {
   const ofMessage = onceForEach(sizeOfMessage);
   const ofTool = onceForEach(sizeOfTool);
-  return ({ messages, tools }) => {
-    const { estimated, ample, least, most, uncertain } = total([
-      ...messages.map(ofMessage),
-      ...tools.map(ofTool),
-    ]);
-    return {
-      estimated: Math.ceil(estimated),
-      ample: Math.ceil(ample),
-      least: Math.floor(least),
-      most: Math.ceil(most),
-      uncertain: Math.ceil(uncertain),
-    };
-  };
+  return ({ messages, tools }) => total([...messages.map(ofMessage), ...tools.map(ofTool)]);
 }
 
 function total(sizes: readonly RequestSize[]): RequestSize {

@@ -1,5 +1,5 @@
 /** A model's context window from the server's lists of models. */
-import type { Clock } from '../core/clock.js';
+import { type Clock, withDeadline } from '../core/clock.js';
 import { addressOf, type Outward } from '../core/network.js';
 import { wholeAnswer } from '../core/response-body.js';
 import { parse, record } from './json.js';
@@ -24,12 +24,10 @@ export function createWindowList(
   return async (model) => {
     for (const { url, headers } of lists) {
       const all = { ...OURS, ...headers, ...keyHeaders(url, server.apiKey), ...server.headers };
-      const late = new AbortController();
-      const cancel = clock.after(PATIENCE_MS, () => late.abort());
-      const sent = { headers: all, signal: late.signal };
+      const ask = (signal: AbortSignal) =>
+        wholeAnswer(outward, url, { headers: all, signal }, MOST_LIST_BYTES);
       // The chat's own request reports errors.
-      const list = await wholeAnswer(outward, url, sent, MOST_LIST_BYTES).catch(() => null);
-      cancel();
+      const list = await withDeadline(clock, PATIENCE_MS, undefined, ask).catch(() => null);
       const told = list?.status === 200 ? windowIn(parse(list.bytes.toString('utf8')), model) : null;
       if (told !== null) return told;
     }
