@@ -69,9 +69,8 @@ const FAILED: [RegExp, code: string | null, what: string][] = [
 /** Throws what a finish reason means, except after a normal end, a token limit or an unknown reason. */
 export function throwIfFailed(finish: string | null): void {
   if (finish === null) throw broken('broke off its answer without saying that it was finished');
-  const found = FAILED.find(([wording]) => wording.test(finish));
-  if (found === undefined) return;
-  const [, code, what] = found;
+  const [, code, what] = FAILED.find(([wording]) => wording.test(finish)) ?? [];
+  if (code === undefined) return;
   const words = `${what} (it ended with "${finish.slice(0, 60)}")`;
   throw code === null ? broken(words) : new ServerError({ kind: 'answered', words, code });
 }
@@ -101,7 +100,6 @@ export function refusalOf(
   text: string,
   now: number,
 ): ServerError {
-  const shouldRetry = headers['x-should-retry'];
   return new ServerError({
     kind: 'answered',
     ...errorBody(parse(text) ?? text),
@@ -109,7 +107,7 @@ export function refusalOf(
     status: Math.max(status, 400),
     isBodyEmpty: text.trim() === '',
     retryAfterMs: retryAfter(headers, now),
-    shouldRetry: shouldRetry === 'true' ? true : shouldRetry === 'false' ? false : undefined,
+    shouldRetry: headers['x-should-retry'] !== 'false',
   });
 }
 
@@ -246,16 +244,15 @@ export function classify(
   error: ServerErrorDetails,
   estimated: number,
 ): { code: FaultCode; retry: boolean | 'once' } {
-  if (error.kind === 'silent') return { code: 'model_silent', retry: false };
-  if (error.kind === 'endless') return { code: 'model_endless', retry: false };
-  if (error.kind !== 'answered') return { code: 'model_unreachable', retry: true };
+  const { kind, status, code = '', words } = error;
+  if (kind === 'silent' || kind === 'endless') return { code: `model_${kind}`, retry: false };
+  if (kind !== 'answered') return { code: 'model_unreachable', retry: true };
 
-  const { status, code = '', words } = error;
   const isFinal = code === 'insufficient_quota' || code === FILTERED;
-  if (isFinal) return { code: 'model_refused', retry: false };
-  if (isBadCall(error)) return { code: 'model_refused', retry: 'once' };
-  if (status === 400 && FLAGGED.test(`${code} ${words}`)) return { code: 'model_refused', retry: 'once' };
-  if (status === 413 && ACCOUNT_LIMIT.test(words)) return { code: 'model_refused', retry: false };
+  const isAccounts = status === 413 && ACCOUNT_LIMIT.test(words);
+  if (isFinal || isAccounts) return { code: 'model_refused', retry: false };
+  const isFlagged = status === 400 && FLAGGED.test(`${code} ${words}`);
+  if (isFlagged || isBadCall(error)) return { code: 'model_refused', retry: 'once' };
   if (isTooLong(error, estimated)) return { code: 'context_too_long', retry: false };
   // No status: an error in the middle of an answer.
   const isPassing = status === undefined || status >= 500 || [408, 409, 429].includes(status);

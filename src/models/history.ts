@@ -127,19 +127,21 @@ export function echoedNames(messages: ModelMessage[], to: Addressee | null): str
   return fields.flatMap((each) => Object.keys(each ?? {}));
 }
 
-/** Rewrites the calls of messages to which `applies`, and their results, as text, and merges consecutive messages of one side. */
+/** Rewrites the calls of messages to which `applies`, and their results, as text. */
 function withoutCalls(messages: ModelMessage[], applies: (message: ModelMessage) => boolean): ModelMessage[] {
-  const names = new Map<string, string>();
+  const calls = messages.flatMap((each) => (each.role === 'assistant' && applies(each) ? each.calls : []));
+  const names = new Map(calls.map(({ id, name }) => [id, sentName(name)]));
+  return joinedSides(messages.map((message) => inWords(message, names)));
+}
+
+/** Merges consecutive messages of one side. */
+function joinedSides(messages: ModelMessage[]): ModelMessage[] {
   const plain: ModelMessage[] = [];
-  for (const message of messages) {
-    if (message.role === 'assistant' && applies(message)) {
-      for (const call of message.calls) names.set(call.id, sentName(call.name));
-    }
-    const next = inWords(message, names);
+  for (const next of messages) {
     const last = plain.at(-1);
     const whole = last === undefined ? null : merged(last, next);
-    if (whole === null) plain.push(next);
-    else plain[plain.length - 1] = whole;
+    if (whole !== null) plain.pop();
+    plain.push(whole ?? next);
   }
   return plain;
 }
@@ -147,10 +149,10 @@ function withoutCalls(messages: ModelMessage[], applies: (message: ModelMessage)
 /** `names`: the names of the rewritten calls, by id. */
 function inWords(message: ModelMessage, names: ReadonlyMap<string, string>): ModelMessage {
   if (message.role === 'tool') {
-    const name = names.get(message.callId);
-    return name === undefined
+    const of = names.get(message.callId);
+    return of === undefined
       ? message
-      : { role: 'user', content: element('tool_result', { of: name }, message.content) };
+      : { role: 'user', content: element('tool_result', { of }, message.content) };
   }
   if (message.role !== 'assistant' || !message.calls.some(({ id }) => names.has(id))) return message;
   const called = message.calls.map((call) =>
@@ -190,7 +192,7 @@ const GOES_ON: ModelMessage = { role: 'user', content: '(The conversation goes o
 
 /** Makes user and assistant alternate, starting with the user; messages with calls, and results, stay unchanged. */
 function inTurns(messages: ModelMessage[]): ModelMessage[] {
-  const whole = withoutCalls(messages, () => false);
+  const whole = joinedSides(messages);
   const first = whole.findIndex(({ role }) => role !== 'system');
   return whole[first]?.role === 'assistant' ? whole.toSpliced(first, 0, GOES_ON) : whole;
 }

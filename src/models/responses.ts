@@ -5,7 +5,7 @@
 import type OpenAI from 'openai';
 import type { ModelMessage } from '../core/model.js';
 import { type Answer, type AnswerReader, reasoningTokensOf, usageOf } from './answer.js';
-import { ServerError } from './failures.js';
+import { errorInAnswer } from './failures.js';
 import { echoFor, sentId, sentName } from './history.js';
 import { bytesOf, isVisible, record, withoutDepths, word } from './json.js';
 import {
@@ -133,12 +133,12 @@ export function createResponsesAnswer(): AnswerReader {
           last = record(event.response);
           break;
         case 'error':
-          throw failure(event);
+          throw errorInAnswer(event);
         default:
           if (event.object !== 'response') return isVisible(piece) ? 'more' : 'nothing';
           last = event;
       }
-      if (last?.status === 'failed') throw failure(record(last.error) ?? {});
+      if (last?.status === 'failed') throw errorInAnswer(last.error);
       if (items.length > 0 || !Array.isArray(last?.output)) return 'nothing';
       for (const item of last.output.map(record)) if (item !== null) items.push(item);
       if (text !== '') return 'more';
@@ -194,13 +194,4 @@ function piecesOf(item: Item): string[] {
 /** The server refuses fields that are null. */
 function withoutNulls(item: Item): Item {
   return Object.fromEntries(Object.entries(item).filter(([, value]) => value !== null));
-}
-
-function failure(error: Item): ServerError {
-  return new ServerError({
-    kind: 'answered',
-    words: word(error.message) ?? 'no reason given',
-    code: word(error.code) ?? undefined,
-    param: word(error.param) ?? undefined,
-  });
 }
