@@ -32,11 +32,9 @@ export function settingsOf(config: Config): Settings {
 }
 
 export function channelSettingsOf({ channels }: Config): Pick<Services, 'rulesFor' | 'labelOf' | 'streams'> {
-  const configured: Record<string, (typeof channels)[keyof typeof channels] | undefined> = { ...channels };
-
   /** Throws for an unconfigured channel: without access rules, it would admit nobody. */
   function optionsOf(name: string) {
-    const options = configured[name];
+    const options = channels[name as keyof typeof channels];
     if (options) return options;
     throw new Fault('internal', `channel ${name} is not configured, but a message came from it`);
   }

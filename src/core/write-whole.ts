@@ -4,7 +4,15 @@ import { type FileHandle, lstat, mkdir, open, readlink, realpath, rename, rm, st
 import { basename, dirname, join, resolve } from 'node:path';
 import { type Exclusive, locks } from './concurrency.js';
 import { Fault } from './errors.js';
-import { codeOf, isMissing, namesIn, nullIfMissing, readIfThere, unavailable } from './file-access.js';
+import {
+  codeOf,
+  isMissing,
+  namesIn,
+  nullIfMissing,
+  readIfThere,
+  statIfThere,
+  unavailable,
+} from './file-access.js';
 
 type Content = string | Uint8Array | ((file: FileHandle) => Promise<void>);
 
@@ -179,23 +187,14 @@ async function takeOwnerAndMode(target: string, temporary: FileHandle): Promise<
 /** Synchronous, so that no other writer of this process comes between comparison and rename. */
 function renameIfUnchanged(temporary: string, target: string, read: Buffer | null): boolean {
   try {
-    if (!isUnchanged(target, read)) return false;
-    renameSync(temporary, target);
-    return true;
+    const now = statIfThere(target) && readFileSync(target);
+    const isUnchanged = now === null || read === null ? now === read : now.equals(read);
+    if (isUnchanged) renameSync(temporary, target);
+    return isUnchanged;
   } catch (error) {
-    // The folder disappeared.
+    // The file or its folder disappeared.
     if (isMissing(error)) return false;
     throw unavailable('write', target, error);
-  }
-}
-
-function isUnchanged(target: string, read: Buffer | null): boolean {
-  try {
-    const now = readFileSync(target);
-    return read !== null && now.equals(read);
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-    return read === null;
   }
 }
 

@@ -5,6 +5,7 @@
 import * as fs from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Fault } from '../core/errors.js';
+import { realAsFarAsThere } from '../core/file-access.js';
 import { syncFolder } from '../core/write-whole.js';
 
 export interface DataFolders {
@@ -34,14 +35,14 @@ export const PLAN = 'plan.json';
 export const LOCK = /\.lock(-\w+)?$/;
 
 export async function isHalfRestored(dataDir: string): Promise<boolean> {
-  const stages = await Promise.all(stagesOf(await realPath(dataDir)).map(exists));
+  const stages = await Promise.all(stagesOf(await realAsFarAsThere(resolve(dataDir))).map(exists));
   return stages.includes(true);
 }
 
 /** Finishes an interrupted restore, or removes what it had unpacked. Returns the paths of the old folders. */
 export async function finishRestore({ dataDir, groupsDir }: DataFolders, rename?: Rename): Promise<string[]> {
-  const [data, groups] = [await realPath(dataDir), await realPath(groupsDir)];
-  const stages = [...stagesOf(data), ...stagesOf(groups)];
+  const folders = [dataDir, groupsDir].map((folder) => realAsFarAsThere(resolve(folder)));
+  const stages = (await Promise.all(folders)).flatMap(stagesOf);
   for (const stage of stages) {
     const text = await fs.readFile(join(stage, PLAN), 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return null;
@@ -98,15 +99,6 @@ async function makeWay(path: string): Promise<void> {
 /** The two possible staging folders: beside the folder, or in it. */
 export function stagesOf(at: string): [string, string] {
   return [join(dirname(at), `.${basename(at)}.${STAGE}`), join(at, `.${STAGE}`)];
-}
-
-/** Resolves links; for a missing path, those of its nearest existing parent. */
-export async function realPath(path: string): Promise<string> {
-  const whole = resolve(path);
-  const found = await fs.realpath(whole).catch(() => null);
-  if (found !== null) return found;
-  const above = dirname(whole);
-  return above === whole ? whole : join(await realPath(above), basename(whole));
 }
 
 /** True also for a dangling link. */

@@ -1,8 +1,7 @@
 /**
- * A restore: the archive is unpacked beside the data folder and `groups/`, on the disk of each, and its database opened
- * and quietened (nothing old is sent or answered). Then each old folder is renamed (`data.before-<time>`) and the new
- * one takes its place. This plan is on disk first: after a crash the next command finishes it (`finishRestore`). The
- * caller holds the data folder's lock.
+ * A restore: the archive is unpacked beside the data folder and `groups/`, on the disk of each, and its database made
+ * quiet: nothing old is sent or answered. Then, by a plan that is on disk first, each old folder is renamed
+ * (`data.before-<time>`) and the new one takes its place (restore-plan.ts). The caller holds the data folder's lock.
  */
 import { closeSync, createReadStream, mkdirSync, openSync, writeFileSync } from 'node:fs';
 import * as fs from 'node:fs/promises';
@@ -12,6 +11,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { Parser, type ReadEntry } from 'tar';
 import { describe, Fault } from '../core/errors.js';
+import { realAsFarAsThere } from '../core/file-access.js';
 import type { Store } from '../core/store.js';
 import { syncFolder, writeWhole } from '../core/write-whole.js';
 import { ARCHIVE, decrypted, FOLDERS, INSIDE, isEncrypted, type Manifest, manifestIn } from './backup.js';
@@ -23,7 +23,6 @@ import {
   PLAN,
   type Rename,
   type RestorePlan,
-  realPath,
   stagesOf,
 } from './restore-plan.js';
 
@@ -67,8 +66,8 @@ export async function restore(archive: string, folders: DataFolders, host: Host)
   const file = resolve(archive);
   if (!(await fs.stat(file).catch(() => null))?.isFile()) throw refusal(file, 'there is no such file');
   const passphrase = (await isEncrypted(file)) ? await host.passphrase() : null;
-  const data = await realPath(folders.dataDir);
-  const groups = await realPath(folders.groupsDir);
+  const data = await realAsFarAsThere(resolve(folders.dataDir));
+  const groups = await realAsFarAsThere(resolve(folders.groupsDir));
   if (!relative(groups, data).startsWith('..')) {
     const what = `data_dir lies in groups_dir (${groups}), which a restore replaces as a whole; set another data_dir`;
     throw new Fault('configuration', what);
