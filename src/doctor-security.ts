@@ -155,22 +155,27 @@ function accessOf({ config, ownerApproved }: SecurityFacts): string[] {
     const rules = config.channels[name]?.access;
     return rules ? [{ name, rules }] : [];
   });
-  const { messagesPerMinute, tokensPerPerson, tokensPerDay, moneyPerPerson, moneyPerDay } = config.limits;
-  const limits = [messagesPerMinute, tokensPerPerson, tokensPerDay, moneyPerPerson, moneyPerDay];
-  const isLimited = limits.some((limit) => limit !== null);
+  const limits = [
+    'messagesPerMinute',
+    'tokensPerPerson',
+    'tokensPerDay',
+    'moneyPerPerson',
+    'moneyPerDay',
+  ] as const;
+  const isLimited = limits.some((name) => config.limits[name] !== null);
   const found: string[] = [];
   for (const { name, rules } of served) {
     const open = (['direct', 'groups'] as const).filter((key) => rules[key] === 'open');
     if (open.length === 0) continue;
-    const keys = open.map((key) => `${key}: open`).join(', ');
+    const anybody = `anybody may talk on ${name} (${open.map((key) => `${key}: open`).join(', ')})`;
     if (!isLimited) {
       found.push(
-        `anybody may talk on ${name} (${keys}), as much as they like; set limits.messages_per_minute, limits.tokens_per_person or limits.tokens_per_day`,
+        `${anybody}, as much as they like; set limits.messages_per_minute, limits.tokens_per_person or limits.tokens_per_day`,
       );
     }
     for (const chat of rules.controlChats.filter((id) => channelOf(id) === name)) {
       found.push(
-        `anybody may talk on ${name} (${keys}), and ${chat} there is a control chat, whose personas act on every chat; close ${name}, or take the chat from access.control_chats`,
+        `${anybody}, and ${chat} there is a control chat, whose personas act on every chat; close ${name}, or take the chat from access.control_chats`,
       );
     }
   }

@@ -14,7 +14,7 @@ import { systemClock } from './core/clock.js';
 import { locks } from './core/concurrency.js';
 import { createZone, type Zone } from './core/dates.js';
 import type { Fault } from './core/errors.js';
-import { uniqueIds } from './core/ids.js';
+import { uniqueId } from './core/ids.js';
 import type { Audit } from './core/journal.js';
 import type { Log } from './core/log.js';
 import type { Store } from './core/store.js';
@@ -111,7 +111,7 @@ export async function createParts(options: GatewayOptions) {
   const { config, audit, log, version, owner } = options;
   const store = await openStore(config, log, undefined, options.onDisplaced);
   const zone = createZone(config.timezone);
-  const newId = uniqueIds(clock);
+  const newId = () => uniqueId(clock.now());
   const metrics = createMetrics();
   const clean = createRedactor([...secretsOf(config), ...secretsIn(process.env)]);
   const files = createFiles(config, store, zone, newId, clean, log);

@@ -28,10 +28,6 @@ type PlatformName = (typeof CHANNELS)[number]['name'];
 
 export const PLATFORMS: readonly PlatformName[] = CHANNELS.map(({ name }) => name);
 
-export function hasPlatforms({ channels }: Config): boolean {
-  return PLATFORMS.some((name) => channels[name] !== null);
-}
-
 /** All configured platforms, in start order. */
 export async function createPlatforms(config: Config, lent: Lent): Promise<Channel[]> {
   const channels: Channel[] = [];

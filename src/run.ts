@@ -16,7 +16,7 @@ import { createLog, standardError } from './operating/log.js';
 import { createMetrics } from './operating/metrics.js';
 import { createParts, type GatewayOptions } from './parts.js';
 import { enterData, foldersOf, hiddenFrom } from './paths.js';
-import { hasPlatforms, type TerminalSettings } from './platforms.js';
+import { PLATFORMS, type TerminalSettings } from './platforms.js';
 import { checkPremises } from './premises.js';
 import { hiddenInLogs } from './secrets.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
@@ -54,7 +54,7 @@ export async function start(file: string | undefined, version: string, stop: Abo
     platforms: true,
     terminal: terminalLock && { interactive: true },
     // With platforms, closing the prompt does not stop the gateway.
-    endsWithTerminal: !hasPlatforms(config),
+    endsWithTerminal: PLATFORMS.every((name) => config.channels[name] === null),
   });
 }
 

@@ -1,5 +1,6 @@
 import { CHANNELS } from './channels/list.js';
 import { type Config, camel } from './config.js';
+import { decoded } from './core/network.js';
 import { isSecretName, secretsIn } from './models/redact.js';
 
 /** Whether a key of config.yaml is a secret: an option, or a free name in headers, fields or variables. */
@@ -60,13 +61,7 @@ function secretsInAddress(text: string): string[] {
   if (!URL.canParse(text)) return [];
   const { password, searchParams } = new URL(text);
   const keys = [...searchParams].filter(([name]) => isSecretName(name)).map(([, value]) => value);
-  if (password === '') return keys;
-  try {
-    return [...keys, password, decodeURIComponent(password)];
-  } catch {
-    // A lone % means that it is not encoded.
-    return [...keys, password];
-  }
+  return password === '' ? keys : [...keys, password, decoded(password)];
 }
 
 /** Options that are always secret, and those that channels declare. */

@@ -56,10 +56,6 @@ export function uniqueId(now: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
 }
 
-export function uniqueIds({ now }: { now(): number }): () => string {
-  return () => uniqueId(now());
-}
-
 export function eventIdOf(messageId: number): string {
   return `evt-${messageId}`;
 }

@@ -6,7 +6,7 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import * as fs from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { Readable, Writable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { create } from 'tar';
 import * as z from 'zod';
@@ -241,7 +241,8 @@ async function encrypt(
   const encrypter = new Encrypter();
   encrypter.setScryptWorkFactor(workFactor);
   encrypter.setPassphrase(passphrase);
-  await pour(await encrypter.encrypt(bytesOf(from)), to);
+  const bytes = await encrypter.encrypt(bytesOf(from));
+  await pipeline(bytes, createWriteStream(to, { mode: 0o600 }));
 }
 
 /** Streams the plaintext. Throws Fault, possibly half-way, if the passphrase is wrong or the file damaged. */
@@ -272,8 +273,4 @@ export async function isEncrypted(file: string): Promise<boolean> {
 
 function bytesOf(file: string): ReadableStream<Uint8Array> {
   return Readable.toWeb(createReadStream(file)) as ReadableStream<Uint8Array>;
-}
-
-async function pour(bytes: ReadableStream<Uint8Array>, file: string): Promise<void> {
-  await bytes.pipeTo(Writable.toWeb(createWriteStream(file, { mode: 0o600 })) as WritableStream<Uint8Array>);
 }

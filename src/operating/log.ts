@@ -20,7 +20,8 @@ export interface LogOptions {
 export function createLog(options: LogOptions): Log {
   const clean = createRedactor(options.secrets);
   const out = options.destination ?? standardError();
-  const render = options.format === 'pretty' ? prettyPrinter(options.colours ?? stderrHasColours()) : null;
+  const hasColours = options.colours ?? (process.stderr.isTTY === true && process.stderr.hasColors());
+  const render = options.format === 'pretty' ? prettyPrinter(hasColours) : null;
   return pino(
     {
       level: options.level,
@@ -32,7 +33,7 @@ export function createLog(options: LogOptions): Log {
     {
       write(line: string) {
         const safe = clean(line);
-        out.write(render ? render(forPeople(safe)) : escapedInJson(safe));
+        out.write(render ? render(JSON.stringify(visible(JSON.parse(safe)))) : escapedInJson(safe));
       },
     },
   );
@@ -44,10 +45,6 @@ export function standardError(): { write(line: string): unknown } {
 }
 
 /** For the pretty format, which prints texts raw: escapes these characters, and newlines outside of stack traces. */
-function forPeople(line: string): string {
-  return JSON.stringify(visible(JSON.parse(line)));
-}
-
 function visible(value: unknown): unknown {
   if (typeof value === 'string') return escapedInJson(value.replace(/\n(?! {4}at )/g, '\\n'));
   if (Array.isArray(value)) return value.map(visible);
@@ -55,10 +52,6 @@ function visible(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [escapedInJson(key), visible(inner)]),
   );
-}
-
-function stderrHasColours(): boolean {
-  return process.stderr.isTTY === true && process.stderr.hasColors();
 }
 
 /** Loaded only for the pretty format: a gateway that logs JSON does not pay for it. */
