@@ -21,8 +21,8 @@ export interface Conditions {
   platforms: readonly string[] | null;
   /** All of them must exist. */
   programs: readonly string[];
-  /** At least one of each list. */
-  anyPrograms: readonly (readonly string[])[];
+  /** At least one of them, if there are any. */
+  anyPrograms: readonly string[];
   /** Environment variables, all of which must be set. */
   variables: readonly string[];
 }
@@ -30,11 +30,18 @@ export interface Conditions {
 const MOST_NAME = 64;
 /** OpenClaw's name for its part of the metadata, then its former names. */
 const OPENCLAW = ['openclaw', 'clawdbot', 'clawdis', 'moltbot'];
-const PLATFORMS: Readonly<Record<string, string | null>> = {
-  ...{ darwin: 'darwin', macos: 'darwin', osx: 'darwin', mac: 'darwin' },
-  ...{ linux: 'linux', windows: 'win32', win32: 'win32', win: 'win32' },
-  ...{ all: null, any: null, '*': null },
-};
+const ALL = '*';
+const PLATFORMS = new Map(
+  Object.entries({
+    macos: 'darwin',
+    osx: 'darwin',
+    mac: 'darwin',
+    windows: 'win32',
+    win: 'win32',
+    all: ALL,
+    any: ALL,
+  }),
+);
 
 /** Its message is a sentence ending for an operator. */
 class Broken extends Error {}
@@ -154,23 +161,17 @@ function conditionsIn(values: Values, openclaw: Values): Conditions {
   const platforms = [values.platforms, values.os, compatibility.os, compatibility.platforms, openclaw.os].map(
     (value) => platformsIn(listOf('platforms', value)),
   );
-  const named = platforms.filter((each) => each !== null);
+  const limits = platforms.filter((each) => each !== null);
   // OpenClaw's `always` removes all requirements but the platforms.
-  const isAlways = openclaw.always === true;
+  const required = (key: string) =>
+    openclaw.always === true ? [] : listOf(`requires.${key}`, requires[key]);
+  const deps = [...listOf('deps', values.deps), ...listOf('deps', compatibility.deps)];
   return {
-    platforms: named.reduce<readonly string[] | null>(
-      (all, each) => all?.filter((name) => each.includes(name)) ?? each,
-      null,
-    ),
-    programs: [
-      ...listOf('deps', values.deps),
-      ...listOf('deps', compatibility.deps),
-      ...(isAlways ? [] : listOf('requires.bins', requires.bins)),
-    ].map(asProgram),
-    anyPrograms: [isAlways ? [] : listOf('requires.anyBins', requires.anyBins).map(asProgram)].filter(
-      ({ length }) => length > 0,
-    ),
-    variables: isAlways ? [] : listOf('requires.env', requires.env).map(asVariable),
+    platforms:
+      limits.length === 0 ? null : limits.reduce((all, each) => all.filter((name) => each.includes(name))),
+    programs: [...deps, ...required('bins')].map(asProgram),
+    anyPrograms: required('anyBins').map(asProgram),
+    variables: required('env').map(asVariable),
   };
 }
 
@@ -196,23 +197,16 @@ function listOf(key: string, value: unknown): string[] {
 
 /** null: any platform. An unknown platform never matches ours. */
 function platformsIn(names: string[]): string[] | null {
-  const known = names.map((name) => {
-    const lower = name.toLowerCase();
-    return Object.hasOwn(PLATFORMS, lower) ? (PLATFORMS[lower] ?? null) : lower;
-  });
-  return names.length === 0 || known.includes(null) ? null : known.filter((name) => name !== null);
+  const known = names.map((name) => PLATFORMS.get(name.toLowerCase()) ?? name.toLowerCase());
+  return known.length === 0 || known.includes(ALL) ? null : known;
 }
 
-function asProgram(name: string): string {
-  if (!/^[A-Za-z0-9._+-]{1,100}$/.test(name) || /^\.+$/.test(name)) {
-    throw new Broken(`${JSON.stringify(name.slice(0, 100))} is no name of a program`);
-  }
-  return name;
+function named(what: string, form: RegExp) {
+  return (name: string) => {
+    if (form.test(name)) return name;
+    throw new Broken(`${JSON.stringify(name.slice(0, 100))} is no name of a ${what}`);
+  };
 }
 
-function asVariable(name: string): string {
-  if (!/^[A-Za-z_][A-Za-z0-9_]{0,199}$/.test(name)) {
-    throw new Broken(`${JSON.stringify(name.slice(0, 100))} is no name of a variable`);
-  }
-  return name;
-}
+const asProgram = named('program', /^(?!\.+$)[A-Za-z0-9._+-]{1,100}$/);
+const asVariable = named('variable', /^[A-Za-z_][A-Za-z0-9_]{0,199}$/);

@@ -52,8 +52,8 @@ export function unmet(
   }
   const missing = [...new Set(programs)].filter((program) => !has(program));
   if (missing.length > 0) return `it needs ${missing.join(', ')}, which is not installed here`;
-  for (const some of anyPrograms) {
-    if (!some.some(has)) return `it needs one of ${some.join(', ')}, and none is installed here`;
+  if (anyPrograms.length > 0 && !anyPrograms.some(has)) {
+    return `it needs one of ${anyPrograms.join(', ')}, and none is installed here`;
   }
   const unset = [...new Set(variables)].filter((variable) => !isSet(variable));
   if (unset.length > 0) return `it needs ${unset.join(', ')} in the environment, which is not set`;

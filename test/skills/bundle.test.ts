@@ -174,7 +174,7 @@ describe('conditions', () => {
     ['deps: [git, rg]', ['git', 'rg'], []],
     ['deps: git, rg', ['git', 'rg'], []],
     ['compatibility:\n  deps: [git]', ['git'], []],
-    ['metadata: {"openclaw":{"requires":{"bins":["uv"],"anyBins":["a","b"]}}}', ['uv'], [['a', 'b']]],
+    ['metadata: {"openclaw":{"requires":{"bins":["uv"],"anyBins":["a","b"]}}}', ['uv'], ['a', 'b']],
     ['metadata: {"openclaw":{"always":true,"requires":{"bins":["uv"],"anyBins":["a"]}}}', [], []],
     ['metadata: {"other":{"requires":{"bins":["uv"]}}}', [], []],
   ])('%s', (matter, programs, anyPrograms) => {
