@@ -21,7 +21,6 @@ import {
   type Agents,
   BOARD_CHAT,
   NEEDS_INSTRUCTION,
-  type Plan,
   planText,
   type SpaceNotes,
   type Task,
@@ -94,6 +93,11 @@ async function systemPrompt(services: Surroundings, asked: OpeningContext): Prom
   const items = hasClipboard ? await Promise.all(owners.map((owner) => clipboard.shown(owner))) : [];
   const skilled = tools.has('activate_skill') ? await catalogue(skills) : '';
   const given = givenBy(task);
+  // In steps, in the form of task.md.
+  const plan = planText(task.request.plan ?? shown.plan).trim();
+  const instructions = task.request.messages.flatMap(({ role, content }) =>
+    role === 'system' ? content.trim() : [],
+  );
   const piece = (way: PromptPiece['way'], origin: Origin, text: string) => ({ way, text, origin });
   const frame = (text: string) => piece('frame', 'inside', text);
   const request = (text: string) => piece('request', given, text);
@@ -105,14 +109,17 @@ async function systemPrompt(services: Surroundings, asked: OpeningContext): Prom
     ),
     frame(viap === null ? RESULT : ''),
     frame(whereYouWork(place)),
-    request(section('Instructions of the program', wordsOfSystem(task))),
+    request(section('Instructions of the program', joined(instructions))),
     piece('request', common.origin, section('Memory (this agent)', ownMemory(common))),
     piece('request', own.origin, section('Memory (this agent, in this chat)', ownMemory(own))),
     piece('workspace', surroundings.origin, workspaceContext(surroundings)),
     request(section('Memory given with this task', task.request.memory.map(fenced).join('\n\n'))),
-    piece('workspace', shown.origin, section('Plan', planShown(task.request.plan ?? shown.plan))),
+    piece('workspace', shown.origin, section('Plan', plan && fenced(plan))),
     request(section('Artifacts', artifactList(task.request.artifacts))),
-    ...items.map((text) => piece('clipboard', originOfNotes(text), section('Clipboard', atHand(text)))),
+    ...items.map((text) => {
+      const atHand = text && `What you keep at hand (manage_clipboard):\n\n${fenced(text)}`;
+      return piece('clipboard', originOfNotes(text), section('Clipboard', atHand));
+    }),
     piece('skills', 'inside', section('Skills', skilled)),
     request(viap === null ? '' : viapInstructions(viap).system),
   ].filter(({ text }) => text !== '');
@@ -148,16 +155,6 @@ function workspaceContext({ bootstrap, memory, dailyLog }: WorkspaceShown): stri
   return section('Workspace', joined(parts));
 }
 
-/** In steps, in the form of task.md. */
-function planShown(plan: Plan): string {
-  const text = planText(plan).trim();
-  return text === '' ? '' : fenced(text);
-}
-
-function atHand(clipboard: string): string {
-  return clipboard === '' ? '' : `What you keep at hand (manage_clipboard):\n\n${fenced(clipboard)}`;
-}
-
 /** By reference: contents are read when needed. */
 function artifactList(artifacts: readonly ArtifactRef[]): string {
   return artifacts
@@ -172,10 +169,6 @@ async function catalogue(skills: Skills): Promise<string> {
   const { lines } = catalogueOf((await skills.list()).skills);
   if (lines.length === 0) return '';
   return `Load one with activate_skill when the task needs it:\n\n${lines.join('\n')}`;
-}
-
-function wordsOfSystem({ request }: Task): string {
-  return joined(request.messages.map(({ role, content }) => (role === 'system' ? content.trim() : '')));
 }
 
 function joined(parts: readonly string[]): string {

@@ -25,11 +25,6 @@ interface ArchiveName {
   personaId: PersonaId;
 }
 
-function nameTime(zone: Zone, at: number): string {
-  const seconds = new Date(at).toISOString().slice(17, 19);
-  return `${zone.time(at).replace(' ', 'T').replace(':', '-')}-${seconds}`;
-}
-
 /** Local time and persona (no underscores); the second at once is `2026-11-22T10-15-00_2-luna.md`. */
 export function archiveName({ time, number, personaId }: ArchiveName): string {
   return `${time}${number === 1 ? '' : `_${number}`}-${personaId}.md`;
@@ -42,11 +37,6 @@ export function parseArchiveName(file: string): ArchiveName | null {
   if (time === undefined || personaId === undefined || !isPersonaId(personaId)) return null;
   const name = { time, number: Number(number), personaId };
   return archiveName(name) === composed(file) ? name : null;
-}
-
-function oldestFirst(a: ArchiveName, b: ArchiveName): number {
-  if (a.time !== b.time) return a.time < b.time ? -1 : 1;
-  return a.number - b.number;
 }
 
 /** Of the messages; known only after the whole archive was written. */
@@ -100,9 +90,14 @@ function readHeadText(beginning: string): ReadHead | null {
   return { personaId, threadId: idAt('thread'), flushed: is('flushed'), reset: is('reset') };
 }
 
+/** `2026-11-22T10:15:00` */
+function localTime(zone: Zone, at: number): string {
+  return `${zone.time(at).replace(' ', 'T')}:${new Date(at).toISOString().slice(17, 19)}`;
+}
+
 /** `2026-11-22T10:15:00+01:00` */
 export function isoTime(zone: Zone, at: number): string {
-  const local = `${zone.time(at).replace(' ', 'T')}:${new Date(at).toISOString().slice(17, 19)}`;
+  const local = localTime(zone, at);
   const minutes = Math.round((Date.parse(`${local}Z`) - at) / 60_000);
   const size = Math.abs(minutes);
   const two = (number: number) => String(number).padStart(2, '0');
@@ -172,8 +167,9 @@ export function createArchives(groupsDir: string, zone: Zone, exclusive: Exclusi
   return {
     async newName({ chatId, personaId, at }) {
       const there = new Set(composedNames(await namesIn(archiveFolder(groupsDir, chatId))));
+      const time = localTime(zone, at).replaceAll(':', '-');
       for (let number = 1; ; number++) {
-        const file = archiveName({ time: nameTime(zone, at), number, personaId });
+        const file = archiveName({ time, number, personaId });
         const path = pathOf(chatId, file);
         if (there.has(file) || reserved.has(path)) continue;
         if (reserved.size >= KNOWN_NAMES) reserved.clear();
@@ -255,6 +251,6 @@ export async function archivesOf(groupsDir: string, { chatId, personaId }: Memor
     .map(parseArchiveName)
     .filter((name) => name?.personaId === personaId)
     .filter((name) => name !== null)
-    .sort(oldestFirst)
+    .sort((a, b) => (a.time === b.time ? a.number - b.number : a.time < b.time ? -1 : 1))
     .map(archiveName);
 }

@@ -199,7 +199,9 @@ async function agentFolders(
   const spaces = [own, ...(shared ? ['internal_space'] : [])];
   const folders: MemoryFolder[] = [];
   const add = (path: string, kind: Kind, ending: string, isMeant: (file: string) => boolean = () => true) => {
-    const holds = (file: string) => file.endsWith(ending) && isMeant(file) && isPlainFile(join(path, file));
+    const isPlain = (file: string) =>
+      lstatSync(join(path, file), { throwIfNoEntry: false })?.isFile() === true;
+    const holds = (file: string) => file.endsWith(ending) && isMeant(file) && isPlain(file);
     if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory())
       folders.push({ path, name: relative(dirname(agentsDir), path), kind, holds });
   };
@@ -211,10 +213,6 @@ async function agentFolders(
     add(join(agentsDir, agent, 'sessions'), 'transcript', '.jsonl', (file) => !isOthers(file));
   }
   return folders;
-}
-
-function isPlainFile(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
 /** Newest first if names start with a date. */

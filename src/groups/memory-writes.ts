@@ -8,7 +8,6 @@ import {
   type Memory,
   type MemoryOwner,
   netChanges,
-  type SeenTier,
   type Tier,
   type TierWrite,
   type Version,
@@ -78,7 +77,8 @@ export function memoryWrites(
         const parsed = parseMemory(next);
         const before = tierText(parsed, tier);
         outcome = { kind: 'changed', current: before };
-        if (!mayReplace(before, seen)) return null;
+        // Only a tier that the writer has seen completely may be replaced; an empty one has nothing to lose.
+        if (before !== (seen !== undefined && 'text' in seen ? seen.text : '')) return null;
         if (content === before) {
           texts.push(before);
           continue;
@@ -175,11 +175,6 @@ const CUT_CONTENT =
 
 function orNew(bytes: Buffer | null): Buffer {
   return bytes === null || bytes.length === 0 ? Buffer.from(NEW_MEMORY, 'utf8') : bytes;
-}
-
-/** Only a tier that the writer has seen completely may be replaced; an empty one has nothing to lose. */
-function mayReplace(current: string, seen: SeenTier | undefined): boolean {
-  return current === (seen !== undefined && 'text' in seen ? seen.text : '');
 }
 
 /** Restores a former text, unchanged unless it depended on its first line's trimmed indentation. */

@@ -18,8 +18,8 @@ interface OpenFence {
 
 const HASHES = /^ {0,3}#{1,2}(?=[ \t]|$)/;
 const UNDERLINE = /^ {0,3}(?:=+|-+)[ \t]*$/;
-/** Also within a list item. */
-const FENCE = /^ {0,3}(?<bullets>(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(?<fence>`{3,}|~{3,})/;
+/** Also within a list item; not inline code, with another backtick on the line. */
+const FENCE = /^ {0,3}(?<bullets>(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(?<fence>`{3,}(?![^`]*`)|~{3,})/;
 /** Ends a paragraph: a blank line, a heading, or a thematic break. */
 const BREAK = /^(?:[ \t]*$| {0,3}(?:#{1,6}(?:[ \t]|$)|([-*_])[ \t]*(?:\1[ \t]*){2,}$))/;
 /** Opens a quotation or a list item: the text up to the next break belongs to it. */
@@ -56,7 +56,7 @@ export function findHeadings(
       continue;
     }
     const { bullets, fence } = FENCE.exec(text)?.groups ?? {};
-    if (fence !== undefined && !isCodeInSentence(text, fence)) {
+    if (fence !== undefined) {
       at = bullets ? endOfListFence(next, text, fence) : endOfFence(next, fence);
     } else if (HASHES.test(text)) {
       headings.push({ start, bodyStart: next, title: hashTitle(text) });
@@ -118,11 +118,6 @@ function lineReader(source: string): (start: number) => { text: string; next: nu
     const text = line.exec(source)?.[1] ?? '';
     return { text, next: line.lastIndex };
   };
-}
-
-/** Inline code: backticks followed by another backtick on the same line. */
-function isCodeInSentence(line: string, fence: string): boolean {
-  return fence.startsWith('`') && line.includes('`', line.indexOf(fence) + fence.length);
 }
 
 function hashTitle(line: string): string {

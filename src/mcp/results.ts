@@ -48,7 +48,10 @@ export function resultOf(answer: unknown, redact: (text: string) => string = (te
   if (blocks.length > MOST_BLOCKS) words.push(`[${blocks.length - MOST_BLOCKS} more parts are left out]`);
   // A server that sends both says the same twice.
   const saysText = blocks.some((block) => isObject(block) && block.type === 'text');
-  if (isObject(structuredContent) && !saysText) words.push(dataText(structuredContent));
+  if (isObject(structuredContent) && !saysText) {
+    const isDeep = isNestedDeeper(structuredContent);
+    words.push(isDeep ? '[Data that is nested too deeply to show]' : JSON.stringify(structuredContent));
+  }
   const text = words.filter((each) => each !== '').join('\n\n');
   const failed = isError === true;
   if (text !== '') return { content: shownText(redact(text)), failed };
@@ -60,10 +63,6 @@ function shownText(text: string): string {
   const kept = plainText(cutAt(text, MOST_RESULT_CHARS));
   const left = `${text.length - MOST_RESULT_CHARS} of ${text.length} characters are left out`;
   return `${kept}\n\n<<truncated due to mcp-max-chars=${MOST_RESULT_CHARS}; ${left}>>`;
-}
-
-function dataText(structured: Record<string, unknown>): string {
-  return isNestedDeeper(structured) ? '[Data that is nested too deeply to show]' : JSON.stringify(structured);
 }
 
 function wordsOf(block: unknown): string {

@@ -7,13 +7,10 @@ const HEAD_BYTES = 4 * (MOST_CHARS + 1);
 
 /** null: it is no text. */
 export function readDocument(bytes: Buffer): string | null {
-  const text = isPrintFormat(bytes) ? null : decode(bytes.subarray(0, HEAD_BYTES));
+  // PDF, PostScript and RTF may be plain ASCII, but are not readable as text.
+  const isPrint = /^(%PDF-|%!PS|\{\\rtf)/.test(bytes.toString('latin1', 0, 5));
+  const text = isPrint ? null : decode(bytes.subarray(0, HEAD_BYTES));
   return text === null ? null : cutWithMarker(text, MOST_CHARS, 'document-max-chars');
-}
-
-/** PDF, PostScript and RTF may be plain ASCII, but are not readable as text. */
-function isPrintFormat(bytes: Buffer): boolean {
-  return /^(%PDF-|%!PS|\{\\rtf)/.test(bytes.toString('latin1', 0, 5));
 }
 
 function decode(head: Buffer): string | null {

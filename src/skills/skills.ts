@@ -184,18 +184,15 @@ export function createSkills({ folder, log, ...host }: SkillHost & { folder: str
         return { ok: true, skill, text: await instructionsOf(skill, body, at) };
       }
       const called = JSON.stringify(name.slice(0, 100));
-      if (found !== undefined) return { ok: false, reason: refusal(called, by) };
+      if (found !== undefined) {
+        const why = by === 'models' ? 'loaded only by people, with /skill' : 'not for people to load';
+        return { ok: false, reason: `The skill ${called} is ${why}; it says so itself.` };
+      }
       const names = skills.filter((skill) => mayLoad(skill, by)).map((skill) => skill.name);
       const list = names.length === 0 ? 'There are none.' : `There are: ${names.join(', ')}.`;
       return { ok: false, reason: `There is no skill called ${called}. ${list}` };
     },
   };
-}
-
-function refusal(called: string, by: 'models' | 'people'): string {
-  return by === 'models'
-    ? `The skill ${called} is loaded only by people, with /skill; it says so itself.`
-    : `The skill ${called} is not for people to load; it says so itself.`;
 }
 
 /**

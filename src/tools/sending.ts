@@ -206,7 +206,7 @@ async function readableOnly(start: string, within: readonly string[]): Promise<F
   const folders = await Promise.all(within.map(realOrSame));
   const roots = folders.map((folder) => ({ folder, isReadOnly: true, quota: null }));
   const nothing = { media: null, skills: [], showsSkills: false, closed: [] };
-  return { kind: 'persona', start: await realOrSame(start), runsCommands: false, roots, ...nothing };
+  return { kind: 'persona', start: await realOrSame(start), roots, ...nothing };
 }
 
 async function realOrSame(path: string): Promise<string> {

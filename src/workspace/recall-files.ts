@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { entriesBelow, within } from '../core/beneath.js';
 import { describe } from '../core/errors.js';
 import { isMissing } from '../core/file-access.js';
+import { isWithin } from '../core/folders.js';
 import type { Log } from '../core/log.js';
 import { isWorkspace, type RecallFile, type RecallFiles, stampOf, WORKSPACE } from '../core/recall.js';
 import { documentAt } from './inside.js';
@@ -25,7 +26,7 @@ export function withWorkspace(
     const files: RecallFile[] = [];
     const real = await rootOf();
     await within(real, [], async (root) => {
-      for await (const { kind, path } of entriesBelow(root, (entry) => isAround(entry.path))) {
+      for await (const { kind, path } of entriesBelow(root, ({ path }) => isWithin(path, 'memory'))) {
         if (kind !== 'file' || !isNote(path)) continue;
         if (files.length === MOST_FILES) break;
         const stamped = stampOf(lstatSync(join(real, path), { throwIfNoEntry: false }));
@@ -58,8 +59,4 @@ export function withWorkspace(
 
 function isNote(path: string): boolean {
   return ROOT_FILES.test(path) || NOTES.test(path);
-}
-
-function isAround(path: string): boolean {
-  return path === 'memory' || path.startsWith('memory/');
 }

@@ -56,8 +56,6 @@ export interface FileRoots {
   kind: 'persona' | 'workspace' | 'agent' | 'skills';
   /** Start of relative paths, an absolute path in one of the roots; if in none, no command runs. */
   start: string;
-  /** Whether commands may start there. */
-  runsCommands: boolean;
   roots: readonly Root[];
   /** The folder meant by `media/`, one of the roots; null: none. */
   media: string | null;
@@ -87,7 +85,7 @@ async function rootsOfOwner(folders: ToolFolders, { chatId }: ToolTarget): Promi
   const toRead = [media, ...(await realOnes([folders.skillsFolder]))];
   const roots = [writable(start, LARGE_QUOTA), ...toRead.map(readable), ...skillRoots];
   const showsSkills = await areShown(skills, folders, start);
-  return { kind: 'workspace', start, runsCommands: true, roots, media, skills, showsSkills, closed };
+  return { kind: 'workspace', start, roots, media, skills, showsSkills, closed };
 }
 
 /** Its working folder, the files received in its chat, and skills. */
@@ -103,14 +101,14 @@ export async function rootsOfPersona(
   // Nothing can be mounted over a file, which then could not be removed.
   const isTaken = async () => (await lstat(join(start, SKILLS)).catch(() => null))?.isFile() === true;
   const showsSkills = skills.length > 0 && !(await isTaken());
-  return { kind: 'persona', start, runsCommands: true, roots, media, skills, showsSkills, closed };
+  return { kind: 'persona', start, roots, media, skills, showsSkills, closed };
 }
 
 /** For callers whose only files are those of skills. Nothing in the start folder is reachable: it is no root. */
 export async function rootsOfSkills(folders: ToolFolders): Promise<FileRoots> {
   const { skills, skillRoots: roots, closed } = await shared(folders);
   const common = { roots, skills, closed, start: folders.workFolder, media: null };
-  return { kind: 'skills', runsCommands: false, showsSkills: true, ...common };
+  return { kind: 'skills', showsSkills: true, ...common };
 }
 
 /** A program's task has no chat with received files. */
@@ -141,7 +139,7 @@ async function rootsOfAgent(
   const begins = agent.cwd === null ? null : ((await realOrNull(agent.cwd)) ?? agent.cwd);
   const start = begins ?? own[0] ?? agent.space;
   const showsSkills = await areShown(skills, folders, start);
-  return { kind: 'agent', start, runsCommands: begins !== null, roots, media, skills, showsSkills, closed };
+  return { kind: 'agent', start, roots, media, skills, showsSkills, closed };
 }
 
 async function shared({ skills: offered, hidden }: ToolFolders) {

@@ -67,7 +67,8 @@ export async function searchIn(order: SearchOrder): Promise<SearchResult> {
       const enter = (entry: FolderEntry) =>
         file === null &&
         !PASSED_OVER.has(entry.name) &&
-        !(before === '' && isCovered(folders, entry)) &&
+        // Another searched folder may replace this one.
+        !(before === '' && folders.some((each) => each.before === `${entry.path}/`)) &&
         !isClosed(entry);
       const hits: { path: string; lines: string[] }[] = [];
       for await (const entry of entriesBelow(folder, enter)) {
@@ -99,11 +100,6 @@ export async function searchIn(order: SearchOrder): Promise<SearchResult> {
     });
   }
   return found;
-}
-
-/** Whether another searched folder replaces this one. */
-function isCovered(folders: SearchFolder[], { path }: FolderEntry): boolean {
-  return folders.some(({ before }) => before === `${path}/`);
 }
 
 async function linesIn(

@@ -67,7 +67,7 @@ export function shell(parts: ShellParts) {
     refusalHere: ({ agent }) => (agent?.cwd === null ? NO_FOLDER : null),
     async execute({ command, cwd = '', timeout_seconds: seconds = timeoutSeconds }, allowed, context) {
       if (command.includes('\0')) return failed('A command holds no null byte.');
-      if (!allowed.runsCommands) return failed(NO_FOLDER);
+      if (context.authorisation?.agent?.cwd === null) return failed(NO_FOLDER);
       return run(parts, command, cwd, Math.min(seconds, timeoutSeconds), allowed, context);
     },
   });
