@@ -1,7 +1,4 @@
-/**
- * Ends a task: its result, its journal entries and the event for its persona are stored in one transaction.
- * In the journal a persona's task is the call that gave it; a program's is an entry of its own.
- */
+/** Ends a task: its result, journal entries and the event for its persona are stored in one transaction. */
 import { type ArtifactRef, type Artifacts, deltasIn } from '../core/artifacts.js';
 import type { Clock } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';

@@ -1,7 +1,4 @@
-/**
- * An agent's first request for a task: a system prompt, with only the parts that have content, then the
- * task's messages, and last the goal. Files and plans are shown in their present state.
- */
+/** An agent's first request for a task: a system prompt of the parts with content, the task's messages, the goal. */
 import type { ArtifactRef } from '../core/artifacts.js';
 import type { AgentPlace } from '../core/authorisation.js';
 import { looksSecret, redactor } from '../core/command-env.js';

@@ -1,7 +1,4 @@
-/**
- * Runs one task from start to end: the agent, its place, the request, then the model with its tools, repeated
- * for each further message. Ends with an answer, an error, on time-out, or at a shutdown.
- */
+/** Runs one task: the agent, its place, the request, then the model with its tools, again for each further message. */
 import { setMaxListeners } from 'node:events';
 import type { AgentPlace } from '../core/authorisation.js';
 import { type Clock, onAbort, orAfter } from '../core/clock.js';

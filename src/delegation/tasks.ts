@@ -1,7 +1,4 @@
-/**
- * Gives tasks: a persona's, whose outcome reaches it as an event (`Delegation`), and those of programs, which also read,
- * stop and follow them until they are over (`Tasks`). A runner takes them up.
- */
+/** Takes tasks of personas (`Delegation`), and of programs, which also read, stop and follow them (`Tasks`). */
 import { createHash } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { type Clock, OVER } from '../core/clock.js';

@@ -1,7 +1,4 @@
-/**
- * Fires jobs when they are due, with a single timer. Checks at least once a minute (once a second during runs), because
- * the clock may jump and other processes write to the store. Limits concurrent runs, so that messages are answered.
- */
+/** Fires jobs when they are due. Limits those that run at once, so that messages are answered. */
 import { type Clock, OVER } from '../core/clock.js';
 import { inOneLine } from '../core/cut.js';
 import { timeWithZone } from '../core/dates.js';

@@ -1,7 +1,4 @@
-/**
- * Updates the journal's files and stream from the store, in the background: no message or tool call waits for them.
- * Among the processes on one `data_dir`, the holder of the lock writes. The store knows what a failed write is missing.
- */
+/** Updates the journal's files and stream from the store, in the background, in the process that holds the lock. */
 import { type Clock, OVER } from '../core/clock.js';
 import { createMutex } from '../core/concurrency.js';
 import { describe } from '../core/errors.js';

@@ -1,7 +1,4 @@
-/**
- * `data/working.log`, written from the store: the newest and all pending entries, one line each. It is never read back;
- * the others are in the archive.
- */
+/** `data/working.log`, written from the store: the newest and all pending entries. The others are in the archive. */
 import { join } from 'node:path';
 import { cutAt, printableJson } from '../core/cut.js';
 import type { JournalEntry, JournalStore, Unfiled } from '../core/journal.js';

@@ -1,7 +1,4 @@
-/**
- * One connection to one MCP server through the official client: negotiates the protocol revision, lists and calls
- * tools, hears of changes. Loaded, with the client library, only if a server is configured.
- */
+/** One connection to one MCP server through the official client, loaded only if a server is configured. */
 import {
   Client,
   ClientCredentialsProvider,

@@ -1,7 +1,4 @@
-/**
- * Results and errors of a call as text for the model, of limited length; images, sounds and files are only mentioned.
- * Nothing binary reaches a prompt. Pure.
- */
+/** Results and errors of a call as text for the model, of limited length. Nothing binary reaches a prompt. Pure. */
 import { cutAt, sizeInWords } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import { isNestedDeeper } from '../core/network.js';

@@ -1,8 +1,4 @@
-/**
- * The configured MCP servers and their tools (the group `mcp`). Each server is connected in the background, and again
- * after the connection is lost. It is foreign code: a call needs approval unless the operator marked the tool as safe,
- * and an answer is untrusted content. A server's failure affects only its own calls.
- */
+/** The configured MCP servers: foreign code, whose calls need approval and whose answers are untrusted. */
 import { type Clock, orAfter } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import { backoff } from '../core/retry.js';

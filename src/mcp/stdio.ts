@@ -1,8 +1,4 @@
-/**
- * The transport to an MCP server in a child process: JSON-RPC over stdin and stdout. Unlike with the client library's
- * own transport, the child leads a process group, so that its children end with it, and sees only `PATH`, `HOME` and
- * the configured `env`.
- */
+/** MCP over a child's stdin and stdout. Unlike the client library's transport, its whole process group ends with it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';

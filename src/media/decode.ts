@@ -1,7 +1,4 @@
-/**
- * Prepares a picture for models: unchanged if small, upright and of a common type, else as a JPEG. Every picture is decoded in full
- * first, because a damaged one would make the whole request fail. Runs in its own process (`image-process.ts`).
- */
+/** Prepares a picture for models. Each is decoded in full, because a damaged one would make the whole request fail. */
 import type { Metadata, Sharp, SharpOptions } from 'sharp';
 import { describe } from '../core/errors.js';
 import type { ModelImage } from '../core/model.js';

@@ -1,7 +1,4 @@
-/**
- * Files of messages on disk: `<folder>/<chat id>/<new id>.<extension>`. No part of a path comes from the sender: the name is new,
- * the extension follows from the type. Above the size limits, the oldest are removed first.
- */
+/** Files of messages, `<folder>/<chat id>/<new id>.<extension>`. No part of a path comes from the sender. */
 import { mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isFolder, namesIn } from '../core/file-access.js';

@@ -1,7 +1,4 @@
-/**
- * An agent's `read_memory` and `write_memory` during a task: they use its own internal space, of the task's
- * chat or the one its tasks share. It may read the principles, but never writes memory of personas.
- */
+/** An agent's `read_memory` and `write_memory`: its own internal space, never memory of personas. */
 import * as z from 'zod';
 import { isDate } from '../core/daily-log.js';
 import type { Memory } from '../core/memory.js';

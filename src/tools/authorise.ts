@@ -1,8 +1,4 @@
-/**
- * Every tool call is authorised first: for its own chat and persona; for any other only if an owner asked in a
- * control chat; never for an agent. Refuses ids that, as folder names, lead elsewhere.
- */
-
+/** Every call is authorised: for its own chat and persona; for others only as an owner's, in a control chat. */
 import type { ZodType } from 'zod';
 import { type Authorisation, isOwnersOrder } from '../core/authorisation.js';
 import { describe, Fault } from '../core/errors.js';

@@ -1,7 +1,4 @@
-/**
- * The memory tools: `read_tiered_memory`, `write_tiered_memory` (a tier of MEMORY.md, read before it is
- * replaced), `read_memory`, `write_memory` (principles, whole MEMORY.md, daily log), and `search_memory`.
- */
+/** The memory tools. A tier of MEMORY.md is read before it is replaced. */
 import * as z from 'zod';
 import { isOwnersOrder } from '../core/authorisation.js';
 import { cutAt } from '../core/cut.js';

@@ -1,7 +1,4 @@
-/**
- * Finds secrets in a text: keys and tokens by their makers' formats, passwords by their names, bank cards by
- * their check digit. Pure. The memory tools refuse to write text with a match (docs/decisions/0010).
- */
+/** Finds secrets in a text by their forms, names and check digits (docs/decisions/0010). Pure. */
 import * as tables from './secret-patterns.js';
 
 interface FoundSecret {

@@ -1,9 +1,7 @@
 /**
- * The report of VIAP v3 (seed 000): an agent's last answer contains exactly one, and anything else in it is
- * discarded. If it is missing, the agent is asked once more; then the gateway writes one itself. At the end of a task,
- * the persona that delegated it and the journal are told.
+ * The report of VIAP v3 (seed 000): an agent's last answer contains exactly one. If it is missing, the agent is asked
+ * once more; then the gateway writes one. At the end, the persona that delegated the task is told.
  */
-
 import { resolve } from 'node:path';
 import * as z from 'zod';
 import type { AgentPlace } from '../../core/authorisation.js';

@@ -1,8 +1,6 @@
 /**
- * The only guard for paths named by a model. A call has a few root folders (`roots.ts`). Wherever links lead,
- * an opened file is really inside a root, and a plain file; principles, configuration, database, other chats
- * and other personas are outside of all roots. Relative paths start in one folder; `media/` means the chat's
- * received files, and `skills/` the skills, read-only.
+ * The only guard for paths named by a model. Wherever links lead, an opened file is a plain one, really inside a root
+ * (`roots.ts`). Relative paths start in one folder; `media/` means received files, and `skills/` the skills, read-only.
  */
 import { constants } from 'node:fs';
 import { chmod, type FileHandle, lstat, open } from 'node:fs/promises';

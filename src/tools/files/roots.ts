@@ -1,7 +1,4 @@
-/**
- * The root folders of a call: for a persona in its chat, an owner's control chat, or an agent's task. The
- * guard (`paths.ts`) keeps every path inside them; `shell` shows the same to commands.
- */
+/** The root folders of a call. The guard (`paths.ts`) keeps every path inside; `shell` shows the same to commands. */
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AgentPlace, Authorisation } from '../../core/authorisation.js';

@@ -1,7 +1,4 @@
-/**
- * The thread that searches folders for `glob` and `grep`: patterns come from models, and may keep a search
- * busy forever. `find.ts` starts it for one search, and ends it in time. The build makes it a separate file.
- */
+/** Searches for `glob` and `grep` in a thread of its own (its own file, too), as a model's pattern may take forever. */
 import { join } from 'node:path';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import picomatch from 'picomatch';

@@ -1,8 +1,4 @@
-/**
- * The sandbox of `shell`: the options for bubblewrap. A command sees the system's programs, read-only, its
- * working folder (an agent's: its task's folders), received files, and nothing else of the machine; no other
- * processes, no network, no privileges.
- */
+/** bubblewrap's options: a command sees programs, its folders and received files; no network, processes, privileges. */
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { lstat, readlink } from 'node:fs/promises';

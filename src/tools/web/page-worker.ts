@@ -1,7 +1,4 @@
-/**
- * The thread that converts one page to text. A page of a few kilobytes can keep any HTML parser busy for
- * minutes; here that is harmless, since `web-fetch.ts` ends the thread. The build makes it a separate file.
- */
+/** Converts a page to text in a thread of its own (its own file, too): some pages keep a parser busy for minutes. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { compile, type DomNode } from 'html-to-text';
 import { cutAt } from '../../core/cut.js';

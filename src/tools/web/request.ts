@@ -1,7 +1,4 @@
-/**
- * Requests pages, following redirects. Each address is checked again: its server must be public, or allowed
- * by the operator (`tools.web.allow_hosts`), and the connection goes to the very addresses checked.
- */
+/** Requests pages. At each redirect the server must be public or allowed; only the checked addresses are connected. */
 import type { LookupAddress } from 'node:dns';
 import { lookup, Resolver } from 'node:dns/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
