@@ -24,7 +24,7 @@ import type { ToolsFor } from '../core/tool.js';
 import type { Clipboard, Workspace } from '../core/workspace.js';
 import type { AgentFolders, TaskGiver } from './place.js';
 import type { Followers } from './tasks.js';
-import { outcomeTold, type ViapReport } from './viap/report.js';
+import { outcomeTold, type TaskOutcome } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';
 
 export interface TaskServices {
@@ -53,13 +53,6 @@ export interface TaskServices {
   clock: Clock;
   log: Log;
 }
-
-export type TaskOutcome =
-  | { kind: 'answered'; text: string }
-  /** `hasFailed`: the gateway wrote the report, because the agent did not. */
-  | { kind: 'report'; report: ViapReport; hasFailed: boolean }
-  | { kind: 'error'; reason: string }
-  | { kind: 'interrupted' };
 
 interface TaskEnding {
   task: Task;

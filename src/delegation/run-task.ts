@@ -15,10 +15,17 @@ import {
   type WorkEnd,
 } from '../core/task.js';
 import type { Step } from '../core/transcript.js';
-import { beginningOfProgramsTask, endTask, type TaskOutcome, type TaskServices } from './end.js';
+import { beginningOfProgramsTask, endTask, type TaskServices } from './end.js';
 import { placeOf } from './place.js';
 import { DEFAULT_MINUTES, openingRequest } from './request.js';
-import { completeReport, failureReport, readReport, repairRequest, type ViapReport } from './viap/report.js';
+import {
+  completeReport,
+  failureReport,
+  readReport,
+  repairRequest,
+  type TaskOutcome,
+  type ViapReport,
+} from './viap/report.js';
 import { type ViapTask, viapOf } from './viap/task.js';
 
 const MINUTE_MS = 60_000;
@@ -209,7 +216,7 @@ class TaskRun {
     if (viap === null) return this.#end({ kind: 'answered', text });
     const read = readReport(text, viap.taskId);
     if (read.ok) {
-      return this.#end({ kind: 'report', report: await this.#completed(read.report), hasFailed: false });
+      return this.#end({ kind: 'report', report: await this.#completed(read.report) });
     }
     if (!this.#hasRepaired) {
       this.#hasRepaired = true;

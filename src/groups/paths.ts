@@ -10,10 +10,7 @@ const RESERVED = ['memory', 'archive'];
 
 const MAX_BYTES = 60;
 
-/**
- * NFKC, lower case; keeps letters and digits of all scripts (and combining marks, vowels in some), turns each
- * run of other characters into `-`. At most 60 bytes, cut at a character; may be empty.
- */
+/** NFKC, lower case; keeps letters and digits of all scripts, else `-`. At most 60 bytes; may be empty. */
 export function slug(name: string): string {
   let id = '';
   for (const character of name.normalize('NFKC').toLowerCase().normalize('NFKC')) {

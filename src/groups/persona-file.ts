@@ -90,10 +90,7 @@ export function readPersonaFile(file: string): PersonaFile {
   }
 }
 
-/**
- * Files for other programs name tools that do not exist here, without meaning to take away memory: if no
- * group is known, the key counts as absent; else the known ones are kept, plus memory.
- */
+/** Files for other programs name other tools, and do not mean to take memory away: it stays with those known here. */
 function knownTools(toolsNamed: string[] | null, fault: (message: string) => null): string[] | null {
   if (toolsNamed === null) return null;
   const known = toolsNamed.filter((name) => GROUPS.has(name));

@@ -252,10 +252,7 @@ export function withTier(file: ParsedMemory, tier: Tier, content: string): Buffe
   return Buffer.from(bom + head + piece + source.slice(to), 'latin1');
 }
 
-/**
- * Makes content fit under a tier's heading: normalised line ends, trimmed, headings of level 1 and 2 lowered
- * to level 3, an open fence closed. It can then neither end its tier nor swallow the next.
- */
+/** Lowers its headings to level 3 and closes an open fence: it can neither end its tier nor swallow the next. */
 export function fitForTier(content: string): string {
   const plain = content.replace(/\r\n?/g, '\n').trim();
   const source = encode(plain);

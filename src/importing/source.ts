@@ -61,10 +61,7 @@ const MOST_FILES = 50_000;
 /** Folders that other programs maintain themselves. */
 export const NOT_ENTERED: ReadonlySet<string> = new Set(['.git', 'node_modules', '__pycache__', '.venv']);
 
-/**
- * All files below a folder of the source, as names from its root, sorted; empty if it does not exist. `leaves`: another
- * plan covers this path below the folder.
- */
+/** As names from the source's root, sorted; empty without the folder. `leaves`: another plan covers this path. */
 export async function filesBelow(
   source: ImportSource,
   names: readonly string[],

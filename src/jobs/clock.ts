@@ -22,6 +22,7 @@ export interface ClockParts {
 
 type JobAlarm = ReturnType<typeof createAlarm>;
 
+/** The clock may jump, and other processes write to the store. */
 const LOOK_EVERY_MS = 60_000;
 /** Pause while more jobs are due than may run at once; LONG_PAUSE_MS while the limit is reached. */
 const PAUSE_MS = 100;

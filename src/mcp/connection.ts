@@ -72,19 +72,16 @@ async function connectOnce(
 ) {
   signal.throwIfAborted();
   const { clock, log, redact } = host;
-  const client = createClient(settings, host);
-  const over = new AbortController();
-  const closed = new Promise<void>((resolve) => over.signal.addEventListener('abort', () => resolve()));
-  client.onclose = () => over.abort();
   let oversized: Error | null = null;
-  const logError = client.onerror;
-  client.onerror = (error) => {
-    logError?.(error);
+  const client = createClient(settings, host, (error) => {
     if (oversized !== null || (error as { code?: unknown }).code !== TOO_LARGE) return;
     oversized = error;
     log.warn({ mcp: settings.name, why: describe(error) }, 'MCP connection closed');
     void close();
-  };
+  });
+  const over = new AbortController();
+  const closed = new Promise<void>((resolve) => over.signal.addEventListener('abort', () => resolve()));
+  client.onclose = () => over.abort();
   const local = 'command' in settings ? createStdioTransport(settings, clock, log, processes, redact) : null;
   const remote =
     'url' in settings ? remoteTransport(settings, host, (error) => client.onerror?.(error)) : null;
@@ -136,7 +133,11 @@ async function connectOnce(
   };
 }
 
-function createClient(settings: ServerSettings, { version, log }: McpHost): Client {
+function createClient(
+  settings: ServerSettings,
+  { version, log }: McpHost,
+  heard: (error: Error) => void,
+): Client {
   const timeoutMs = 'command' in settings ? PROBE_MS.process : PROBE_MS.remote;
   const client = new Client(
     { name: 'coterie', version },
@@ -154,7 +155,10 @@ function createClient(settings: ServerSettings, { version, log }: McpHost): Clie
     throw new ProtocolError(ProtocolErrorCode.MethodNotFound, 'Not offered here');
   };
   const logFailure = onceEach(MOST_LOGGED, (why) => log.debug({ mcp, why }, 'MCP connection failed'));
-  client.onerror = (error) => logFailure(oneLine(describe(error), 200));
+  client.onerror = (error) => {
+    logFailure(oneLine(describe(error), 200));
+    heard(error);
+  };
   return client;
 }
 

@@ -44,33 +44,30 @@ export function offerOf(
   for (const each of listed) {
     const own = isObject(each) && typeof each.name === 'string' ? each.name : '';
     const called = JSON.stringify(oneLine(own, 80));
-    if (own === '' || !isObject(each)) {
-      remarks.push('a tool without a name is left out');
-      continue;
-    }
-    if (own.length > MOST_NAME_CHARS) {
+    const isMeant = settings.tools === undefined || settings.tools.includes(own);
+    if (own === '' || !isObject(each)) remarks.push('a tool without a name is left out');
+    else if (own.length > MOST_NAME_CHARS) {
       remarks.push(`the tool ${called} is left out: its name has ${own.length} characters`);
-      continue;
+    } else if (isMeant) {
+      const name = toolName(settings.name, own);
+      const checked = checkSchema(each.inputSchema);
+      if (seen.has(own)) remarks.push(`a second tool named ${called} is left out`);
+      else if (tools.has(name)) {
+        remarks.push(`the tool ${called} is left out: another one is called ${name} too`);
+      } else if ('wrong' in checked) remarks.push(`the tool ${called} is left out: ${checked.wrong}`);
+      else {
+        tools.set(name, {
+          own,
+          name,
+          schema: checked.schema,
+          inputSchema: each.inputSchema as Record<string, unknown>,
+          description: descriptionOf(settings.name, each),
+          fingerprint: fingerprintOf(each),
+          needsApproval: !settings.safe.includes(own),
+        });
+      }
+      seen.add(own);
     }
-    if (settings.tools !== undefined && !settings.tools.includes(own)) continue;
-    const name = toolName(settings.name, own);
-    const checked = checkSchema(each.inputSchema);
-    if (seen.has(own)) remarks.push(`a second tool named ${called} is left out`);
-    else if (tools.has(name)) {
-      remarks.push(`the tool ${called} is left out: another one is called ${name} too`);
-    } else if ('wrong' in checked) remarks.push(`the tool ${called} is left out: ${checked.wrong}`);
-    else {
-      tools.set(name, {
-        own,
-        name,
-        schema: checked.schema,
-        inputSchema: each.inputSchema as Record<string, unknown>,
-        description: descriptionOf(settings.name, each),
-        fingerprint: fingerprintOf(each),
-        needsApproval: !settings.safe.includes(own),
-      });
-    }
-    seen.add(own);
   }
   for (const key of ['tools', 'safe'] as const) {
     for (const name of (settings[key] ?? []).filter((each) => !seen.has(each))) {

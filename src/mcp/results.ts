@@ -99,10 +99,7 @@ export function tooLarge(): Error {
   return Object.assign(new Error(message), { code: TOO_LARGE });
 }
 
-/**
- * `isLost`: the server must be connected again. Recognises the client library's errors by their codes, so that its
- * classes need not be loaded.
- */
+/** `isLost`: connect again. By the errors' codes, so that the client library's classes need not be loaded. */
 export function failureOf(error: unknown, seconds: number): { content: string; isLost: boolean } {
   const { code, status, data } = (error ?? {}) as {
     code?: unknown;

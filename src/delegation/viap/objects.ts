@@ -101,10 +101,7 @@ const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/sy;
 /** Numbers and words; JSON.parse checks them. */
 const PLAIN = /[-+.\w]+/y;
 
-/**
- * Reads from an opening brace for as long as the text is JSON. Returns the object; if it breaks off, those
- * already closed in it. Marks each opening brace read as such, so that no later scan starts there.
- */
+/** Returns the object that begins there or, if it breaks off, those closed in it; marks all opening braces read. */
 function scan(text: string, from: number, seen: Uint8Array): Span[] {
   const closed: Span[] = [];
   let at = from;

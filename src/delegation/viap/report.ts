@@ -240,11 +240,15 @@ function withCommands(steps: readonly ReportStep[], ran: ReturnType<typeof comma
   return [...named, ...left];
 }
 
-type OutcomeEnd =
-  | { kind: 'report'; report: ViapReport }
-  | { kind: 'interrupted' }
+export type TaskOutcome =
+  | { kind: 'answered'; text: string }
+  /** `hasFailed`: the gateway wrote the report, because the agent did not. */
+  | { kind: 'report'; report: ViapReport; hasFailed?: true }
   /** `reason`: a sentence. */
-  | { kind: 'error'; reason: string };
+  | { kind: 'error'; reason: string }
+  | { kind: 'interrupted' };
+
+type OutcomeEnd = Exclude<TaskOutcome, { kind: 'answered' }>;
 
 const MOST_TOLD_CHARS = 6_000;
 const MOST_TITLE_CHARS = 120;

@@ -244,10 +244,7 @@ export async function usedBy(work: string, quota: Quota) {
   return used;
 }
 
-/**
- * Removes setuid and setgid bits from files in a folder that changed since a time (ms): any user of the
- * machine could otherwise run a file left by a command as the gateway's user.
- */
+/** From files changed since a time (ms): else any user of the machine could run them as the gateway's user. */
 export async function withoutSetId(folder: string, since: number): Promise<void> {
   await within(folder, [], async (root) => {
     for await (const entry of entriesBelow(root)) {

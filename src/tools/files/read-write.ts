@@ -34,10 +34,7 @@ export function linesOf(text: string): string[] {
   return lines;
 }
 
-/**
- * Positions of `wanted` in a text, overlapping ones included; at most `most`. Linear in both lengths,
- * whatever their content (Knuth, Morris and Pratt): built-in searches may take their product.
- */
+/** Overlapping ones, too. Linear, whatever the content (Knuth, Morris and Pratt), unlike built-in searches. */
 function positionsOf(text: string, wanted: string, most: number): number[] {
   const fallback = [0];
   for (let n = 1, held = 0; n < wanted.length; n++) {

@@ -259,10 +259,7 @@ function plain(bytes: Buffer): string {
   return new TextDecoder().decode(bytes).replaceAll('\0', '\ufffd');
 }
 
-/**
- * Bytes in removed files that these processes still hold open or mapped, each counted once: no folder shows
- * them, and no system limit covers their sum. Processes that cannot be inspected count as 0.
- */
+/** Bytes in removed files that are still open or mapped, each counted once: no folder or system limit counts them. */
 async function heldInRemovedFiles(pid: number, mostProcesses: number): Promise<number> {
   const held = new Map<string, number>();
   const note = (file: string, bytes: number) => held.set(file, Math.max(held.get(file) ?? 0, bytes));
