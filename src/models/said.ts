@@ -67,14 +67,8 @@ export function createSaidReader({
   tools: readonly ToolDescription[];
   messages: readonly ModelMessage[];
 }) {
-  const quotes = new Map<string, boolean>();
-  const isQuoted = (words: string) => {
-    if (!quotes.has(words) && quotes.size < MOST_QUOTES) {
-      const isShown = messages.some(({ content }) => content.includes(words));
-      quotes.set(words, isShown);
-    }
-    return quotes.get(words) ?? false;
-  };
+  let looks = MOST_QUOTES;
+  const isQuoted = (words: string) => looks-- > 0 && messages.some(({ content }) => content.includes(words));
   const offered = new Map(tools.map((tool) => [tool.name, tool]));
   const names: ReadonlySet<string> = new Set(offered.keys());
   const isOffered = (name: string) => names.has(calledName(name, names));
@@ -83,11 +77,14 @@ export function createSaidReader({
     return { name: called, arguments: argumentsAs(given, offered.get(called)) };
   };
 
+  let growing = new Scan(false, isOffered, isQuoted);
+
   return {
     /** The part of an unfinished text that can be shown because nothing that follows can change it. */
     soFar(text: string): string {
       if (names.size > 0 && HALF_CALL.test(text.slice(0, NEAR))) return '';
-      return new Scan(text, false, isOffered, isQuoted).words();
+      if (!text.startsWith(growing.text)) growing = new Scan(false, isOffered, isQuoted);
+      return growing.read(text);
     },
 
     whole(text: string): Said {
@@ -95,8 +92,8 @@ export function createSaidReader({
       if (alone.length > 0 && alone.every(({ name }) => names.has(name))) {
         return { text: '', calls: alone, failed: null, isOpen: false };
       }
-      const scan = new Scan(text, true, isOffered, isQuoted);
-      const words = scan.words();
+      const scan = new Scan(true, isOffered, isQuoted);
+      const words = scan.read(text);
       const calls = scan.calls.map(calledAs);
       if (calls.some(({ name }) => names.has(name))) {
         return { text: scan.beforeCalls ?? words, calls, failed: null, isOpen: false };
@@ -117,52 +114,56 @@ interface Around {
   isInSentence: boolean;
 }
 
-/** One reading of a text from its beginning. */
+/** Reads one text; while it grows, from where the rest is not final. */
 class Scan {
+  text = '';
   readonly calls: WrittenCall[] = [];
   beforeCalls: string | null = null;
   isBroken = false;
   isOpen = false;
-  private readonly blocks: Blocks;
-  private readonly inlineCodeEnd;
+  /** Said before `from`; all from there to `at` is said, too. */
+  private kept = '';
+  private from = 0;
+  private at = 0;
+  private hasWords = false;
+  private isCut = false;
+  private blocks!: Blocks;
+  private inlineCodeEnd!: ReturnType<typeof createInlineCode>;
 
   constructor(
-    private readonly text: string,
     private readonly isWhole: boolean,
     private readonly isOffered: (name: string) => boolean,
     /** Whether the model was shown these words. */
     private readonly isQuoted: (words: string) => boolean,
-  ) {
-    this.blocks = new Blocks(text, isOffered);
-    this.inlineCodeEnd = createInlineCode(text);
-  }
+  ) {}
 
-  /** The text said. */
-  words(): string {
-    const { text, isWhole } = this;
+  /** Returns the text said. */
+  read(text: string): string {
+    const { isWhole } = this;
+    this.text = text;
+    this.blocks = new Blocks(text, this.isOffered);
+    this.inlineCodeEnd = createInlineCode(text);
     const half = isWhole ? null : HALF_SIGN.exec(text.slice(-NEAR));
     const known = text.length - (half?.[0].length ?? 0);
-    /** Said before `from`; all from there to `at` is said, too. */
-    let kept = '';
-    let from = 0;
-    let at = 0;
-    let [hasWords, isCut, mayChange] = [false, false, false];
-    const saidTo = (end: number) => kept + text.slice(from, end);
-    SIGN.lastIndex = 0;
+    let mayChange = false;
+    const saidTo = (end: number) => this.kept + text.slice(this.from, end);
+    SIGN.lastIndex = this.at;
     for (let sign = SIGN.exec(text); sign !== null && sign.index < known; sign = SIGN.exec(text)) {
-      hasWords ||= /\S/u.test(text.slice(at, sign.index));
-      at = sign.index;
-      const part = this.partAt(at, sign[0], !hasWords);
+      const at = sign.index;
+      this.hasWords ||= /\S/u.test(text.slice(this.at, at));
+      const part = this.partAt(at, sign[0], !this.hasWords);
       if (part.kind === 'words') {
-        at = Math.max(part.end, at + sign[0].length);
-        hasWords = true;
-        mayChange ||= !isWhole && part.mayChange === true;
-        SIGN.lastIndex = at;
+        SIGN.lastIndex = Math.max(part.end, at + sign[0].length);
+        this.hasWords = true;
+        mayChange ||= !isWhole && (part.mayChange === true || SIGN.lastIndex >= text.length);
+        if (!mayChange) this.at = SIGN.lastIndex;
         continue;
       }
       const isFinal = isWhole || (!mayChange && part.kind !== 'over' && part.kind !== 'calls');
-      if (part.kind === 'undecided' || !isFinal) return isCut ? saidTo(at).trim() : saidTo(at).trimEnd();
-      isCut = true;
+      if (part.kind === 'undecided' || !isFinal) {
+        return this.isCut ? saidTo(at).trim() : saidTo(at).trimEnd();
+      }
+      this.isCut = true;
       if (part.kind === 'over') return saidTo(at).trim();
       if (part.kind === 'calls') {
         this.beforeCalls ??= saidTo(at).trim();
@@ -170,14 +171,14 @@ class Scan {
         this.isOpen ||= part.isOpen;
         for (const call of part.calls ?? []) this.calls.push(call);
       }
-      kept = part.kind === 'anew' ? '' : saidTo(at);
-      hasWords &&= part.kind !== 'anew';
-      from = part.end;
-      at = part.end;
-      SIGN.lastIndex = at;
+      this.kept = part.kind === 'anew' ? '' : saidTo(at);
+      this.hasWords &&= part.kind !== 'anew';
+      this.from = part.end;
+      this.at = part.end;
+      SIGN.lastIndex = part.end;
     }
-    if (isWhole) return isCut ? saidTo(text.length).trim() : text;
-    return isCut ? saidTo(known).trimStart() : saidTo(known);
+    if (isWhole) return this.isCut ? saidTo(text.length).trim() : text;
+    return this.isCut ? saidTo(known).trimStart() : saidTo(known);
   }
 
   private partAt(at: number, sign: string, isFirst: boolean): Part {
