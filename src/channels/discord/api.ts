@@ -13,7 +13,6 @@ import { type Clock, OVER, onAbort } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Outward } from '../../core/network.js';
 import {
-  Aborted,
   CallFailed,
   createForbidden,
   createLimits,
@@ -173,7 +172,7 @@ function routeOf(method: string, url: string): string {
 /** The library ignores the signal while it waits for a limit to pass. */
 function untilAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const unlisten = onAbort(signal, () => reject(new Aborted()));
+    const unlisten = onAbort(signal, () => reject(new DOMException('', 'AbortError')));
     result.then(resolve, reject).finally(unlisten);
   });
 }

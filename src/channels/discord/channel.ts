@@ -39,7 +39,7 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
     },
     compose,
     names() {
-      const me = identity.known();
+      const me = identity.me;
       return me === null ? [] : [...new Set([me.name, me.username ?? me.name, ...directory.nicksOf(me.id)])];
     },
     buttons: true,

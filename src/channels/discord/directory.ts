@@ -21,34 +21,26 @@ export interface Me {
   applicationId: string;
 }
 
-export type Identity = ReturnType<typeof createIdentity>;
+export class Identity {
+  /** null before the first login. */
+  me: Me | null = null;
 
-export function createIdentity({ api }: Base) {
-  let me: Me | null = null;
+  constructor(private readonly base: Base) {}
 
-  function note(user: Told<Discord.APIUser> | null | undefined, applicationId?: string): Me | null {
+  note(user: Told<Discord.APIUser> | null | undefined, applicationId?: string): Me | null {
     const id = idOf(user?.id);
     if (!user || id === undefined) return null;
     const username = user.username ?? undefined;
-    me = { id, name: nameOf(user) || id, username, applicationId: applicationId ?? id };
-    return me;
+    this.me = { id, name: nameOf(user) || id, username, applicationId: applicationId ?? id };
+    return this.me;
   }
 
-  return {
-    /** null before the first login. */
-    known: () => me,
-    note,
-    /** As stored by an earlier process. */
-    restore(known: Me): void {
-      me = known;
-    },
-    /** Asks Discord if unknown. Rejects when Discord cannot be asked. */
-    async ask(signal?: AbortSignal): Promise<Me> {
-      const found = me ?? note(await api.get<Discord.APIUser>('/users/@me', signal));
-      if (found === null) throw new Error('Discord does not say which bot this is');
-      return found;
-    },
-  };
+  /** Asks Discord if unknown. Rejects when Discord cannot be asked. */
+  async ask(signal?: AbortSignal): Promise<Me> {
+    const found = this.me ?? this.note(await this.base.api.get<Discord.APIUser>('/users/@me', signal));
+    if (found === null) throw new Error('Discord does not say which bot this is');
+    return found;
+  }
 }
 
 /** The nickname in the guild, else the display name, else the account's name. */

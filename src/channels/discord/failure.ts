@@ -46,9 +46,7 @@ export class CallFailed extends Error {
 }
 
 /** The call timed out, or its caller stopped waiting. */
-export class Aborted extends Error {
-  override readonly name = 'Aborted';
-}
+const NO_ANSWER = 'Discord gave no answer in time';
 
 export function failureOf(error: unknown): DiscordFailure {
   if (error instanceof CallFailed) return error.failure;
@@ -65,14 +63,10 @@ export function failureOf(error: unknown): DiscordFailure {
     return { ...nothing, reason: `Discord answers ${error.status} ${error.message}`, status: error.status };
   }
   if (error instanceof RateLimitError) {
-    const { global, retryAfter: wait } = error;
-    const told = wait > 0 ? `, for ${Math.ceil(wait / 1000)} s` : '';
-    const reason = `Discord limits the rate ${global ? 'of all calls' : 'of this kind of call'}${told}`;
-    return { ...nothing, reason, status: 429, retryAfterMs: wait > 0 ? wait : null };
+    const retryAfterMs = error.retryAfter > 0 ? error.retryAfter : null;
+    return { ...nothing, reason: 'Discord limits the rate', status: 429, retryAfterMs };
   }
-  if (error instanceof Aborted || (error instanceof Error && error.name === 'AbortError')) {
-    return { ...nothing, reason: 'Discord gave no answer in time' };
-  }
+  if (error instanceof Error && error.name === 'AbortError') return { ...nothing, reason: NO_ANSWER };
   return { ...nothing, reason: `Discord cannot be reached: ${wordsFor(error)}` };
 }
 

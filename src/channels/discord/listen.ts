@@ -66,7 +66,7 @@ function createQueue(parts: DiscordParts, receive: Receive, signal: AbortSignal)
         const cursor = session.cursorAfter(packets);
         const reception = await receive({
           channel: 'discord',
-          account: identity.known()?.id ?? '',
+          account: identity.me?.id ?? '',
           events: batch.flatMap(({ events }) => events),
           piledUp: batch.some(({ packet }) => packet === null || packet.isReplay),
           ...(cursor === undefined ? {} : { cursor }),
@@ -121,7 +121,7 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
   const connection = createConnection(parts, take);
 
   function eventOf(kind: string, payload: unknown): InboundEvent | null {
-    const me = identity.known();
+    const me = identity.me;
     if (me === null) return null;
     const { bots } = host.options;
     try {
@@ -210,12 +210,12 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
 /** Whether the bot may have gained permissions. It sees only its own member events. */
 function maySayMore({ identity }: DiscordParts, kind: string, payload: unknown): boolean {
   if (kind !== 'GUILD_MEMBER_UPDATE') return CHANGES_OF_RIGHTS.test(kind);
-  return fieldsOf<Discord.APIGuildMember>(payload).user?.id === identity.known()?.id;
+  return fieldsOf<Discord.APIGuildMember>(payload).user?.id === identity.me?.id;
 }
 
 function noteMessage({ identity, resends, api }: DiscordParts, payload: unknown): void {
   const message = fieldsOf<Discord.GatewayMessageCreateDispatchData>(payload);
-  if (message.author?.id === identity.known()?.id) resends.noteEcho(message);
+  if (message.author?.id === identity.me?.id) resends.noteEcho(message);
   else if (message.channel_id && !message.guild_id) api.forbidden.liftIn(message.channel_id);
 }
 

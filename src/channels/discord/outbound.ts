@@ -9,7 +9,7 @@ import type {
   ShownSpeaker,
 } from '../../core/channel.js';
 import { DEFAULT_PERSONA } from '../../core/ids.js';
-import { buttonLabel, withSpeakerName } from '../kit/outgoing.js';
+import { shortLine, withSpeakerName } from '../kit/outgoing.js';
 import { composed } from '../markdown/compose.js';
 import { cut, type MessageLimits } from '../markdown/cut.js';
 import { discordLength, discordText, TABLE_WIDTH } from '../markdown/discord.js';
@@ -85,7 +85,7 @@ function componentsOf(choices: readonly Choice[]) {
     type: Discord.ComponentType.Button,
     // Grey: none is recommended.
     style: Discord.ButtonStyle.Secondary,
-    label: buttonLabel(choice.label, LONGEST_BUTTON),
+    label: shortLine(choice.label, LONGEST_BUTTON),
     custom_id: choice.value,
   }));
   return Array.from({ length: Math.ceil(buttons.length / MOST_IN_A_ROW) }, (_, row) => ({
@@ -200,7 +200,7 @@ export function applicationCommands(commands: readonly CommandDescription[]) {
     [name, ...aliases].map((each) => ({
       type: Discord.ApplicationCommandType.ChatInput,
       name: each,
-      description: short(description),
+      description: shortLine(description, LONGEST_DESCRIPTION),
       options: verbs === undefined ? [ANY_TEXT] : verbs.map(subcommand),
       ...WHERE,
     })),
@@ -211,23 +211,17 @@ function subcommand({ name, description, rest }: CommandVerb) {
   const option = {
     type: Discord.ApplicationCommandOptionType.Subcommand,
     name,
-    description: short(description),
+    description: shortLine(description, LONGEST_DESCRIPTION),
   };
   if (rest === undefined) return option;
   const text = {
     type: Discord.ApplicationCommandOptionType.String,
     name: rest.name,
-    description: short(rest.description),
+    description: shortLine(rest.description, LONGEST_DESCRIPTION),
     required: rest.required,
     autocomplete: rest.suggest === 'persona',
   };
   return { ...option, options: [text] };
-}
-
-function short(description: string): string {
-  const characters = Array.from(description);
-  if (characters.length <= LONGEST_DESCRIPTION) return description;
-  return `${characters.slice(0, LONGEST_DESCRIPTION - 1).join('')}…`;
 }
 
 type Given = Told<Discord.APIChatInputApplicationCommandInteractionData>;

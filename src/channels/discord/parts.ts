@@ -2,7 +2,7 @@
 import type { ChannelHost } from '../../core/channel.js';
 import { createState } from '../kit/supervise.js';
 import { createApi } from './api.js';
-import { createIdentity, Directory } from './directory.js';
+import { Directory, Identity } from './directory.js';
 import { createUploads } from './files.js';
 import { Answers, Presses } from './interactions.js';
 import type { DiscordOptions } from './options.js';
@@ -16,7 +16,7 @@ export function createParts(host: ChannelHost<DiscordOptions>) {
   const { options, clock, log } = host;
   const api = createApi(options, host);
   const base = { api, clock, log };
-  const identity = createIdentity(base);
+  const identity = new Identity(base);
   const directory = new Directory();
   const webhooks = new Webhooks(base, identity, directory);
   const resends = createResends(base, identity, webhooks);

@@ -69,7 +69,7 @@ export class GatewaySession {
     this.info = { sessionId: id, resumeURL: resumeUrl, sequence, shardId: 0, shardCount: 1 };
     this.isComplete = true;
     this.heardAt = found.heardAt == null ? null : Math.min(found.heardAt, clock.now());
-    this.identity.restore(me);
+    this.identity.me = me;
   }
 
   update(next: SessionInfo | null): void {
@@ -95,7 +95,7 @@ export class GatewaySession {
   /** Saves for the next process. Never rejects. */
   async keep(): Promise<void> {
     const { clock, log, state } = this.host;
-    const me = this.identity.known();
+    const me = this.identity.me;
     if (this.info === null || !this.isComplete || me === null) return;
     this.keptAt = clock.now();
     if (this.pending.size === 0) this.heardAt = this.keptAt;

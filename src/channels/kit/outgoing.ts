@@ -88,8 +88,8 @@ export function withSpeakerName(part: Part, { appearance, leads }: ShownSpeaker)
   };
 }
 
-/** A button's label: one line of at most `most` UTF-16 units, cut between graphemes. */
-export function buttonLabel(text: string, most: number): string {
+/** One line of at most `most` UTF-16 units, cut between graphemes. */
+export function shortLine(text: string, most: number): string {
   const line = text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
   if (line.length <= most) return line;
   let cut = '';

@@ -1,6 +1,6 @@
 /** Splits a reply into parts, and builds the request for each. Pure. */
 import type { Choice, Mark, Part, Recipient } from '../../core/channel.js';
-import { buttonLabel } from '../kit/outgoing.js';
+import { shortLine } from '../kit/outgoing.js';
 import { composed } from '../markdown/compose.js';
 
 /** The app cuts longer labels without showing it. */
@@ -18,7 +18,7 @@ interface Keyboard {
 export function keyboardOf(choices: readonly Choice[]): Keyboard {
   const rows: Keyboard['inline_keyboard'] = [];
   for (const choice of choices.slice(0, MOST_BUTTONS)) {
-    const button = { text: buttonLabel(choice.label, MOST_LABEL), callback_data: choice.value };
+    const button = { text: shortLine(choice.label, MOST_LABEL), callback_data: choice.value };
     const row = rows.at(-1) ?? [];
     const width = [...row, button].reduce((sum, { text }) => sum + text.length, 0);
     if (row.length > 0 && row.length < MOST_IN_A_ROW && width <= ROW_WIDTH) row.push(button);
