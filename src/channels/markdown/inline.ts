@@ -52,7 +52,6 @@ export function writeInline(writer: Writer, tokens: Token[], newline: string): v
   }
 }
 
-/** Ends emphasis or a link. */
 function close(writer: Writer, opened: { start: number; token: Token } | undefined): void {
   if (opened === undefined) return;
   const { start, token } = opened;
@@ -81,7 +80,6 @@ export function writeBold(writer: Writer, tokens: Token[], newline: string): voi
   writer.mark(start, { kind: 'bold' });
 }
 
-/** As plain text. */
 export function inlineText(tokens: Token[], newline = ' '): string {
   const writer = new Writer();
   writeInline(writer, tokens, newline);

@@ -65,7 +65,6 @@ function isBlank(runs: readonly StyledRun[]): boolean {
   return runs.every((run) => run.kind === 'space');
 }
 
-/** The line as a reader sees it. */
 export function textOf(runs: readonly StyledRun[]): string {
   return runs.map(({ text }) => text).join('');
 }
@@ -269,8 +268,8 @@ export interface ListItem {
 
 interface OpenItem {
   indent: number;
-  /** Last number, or the bullet; null where this depth cannot be shown as a list. */
-  last: number | string | null;
+  /** Marker of the next item; null where this depth cannot be shown as a list. */
+  next: string | null;
   /** A blank line followed: the list may continue, but nothing nests in this item any more. */
   ended: boolean;
 }
@@ -283,8 +282,7 @@ function createItems({ bullets, deepest }: Markup) {
 
   function begins(marker: string, indent: number): boolean {
     const parent = open.at(-1);
-    const isNested =
-      parent !== undefined && parent.last !== null && !parent.ended && indent >= parent.indent + 2;
+    const isNested = parent && parent.next !== null && !parent.ended && indent >= parent.indent + 2;
     if (indent > 0 && !isNested) return false;
     return /\d/.test(marker) || marker === bullets[Math.min(open.length, bullets.length - 1)];
   }
@@ -296,21 +294,20 @@ function createItems({ bullets, deepest }: Markup) {
         open = open.filter((each) => each.indent === 0).map((each) => ({ ...each, ended: true }));
         return null;
       }
-      const found = ITEM.exec(line);
-      const indent = found?.[1]?.length ?? line.length - line.trimStart().length;
-      const marker = found?.[2];
+      const [, spaces = '', marker] = ITEM.exec(line) ?? [];
       if (marker === undefined) {
+        const indent = line.length - line.trimStart().length;
         open = open.filter((each) => each.indent < indent);
         return null;
       }
+      const indent = spaces.length;
       open = open.filter((each) => each.indent <= indent);
       const sibling = open.at(-1)?.indent === indent ? open.pop() : undefined;
-      const next = typeof sibling?.last === 'number' ? `${sibling.last + 1}.` : sibling?.last;
-      const fits = sibling === undefined ? begins(marker, indent) : marker === next;
+      const fits = sibling === undefined ? begins(marker, indent) : marker === sibling.next;
       const isItem = fits && open.length < deepest;
-      const last = /\d/.test(marker) ? Number.parseInt(marker, 10) : marker;
-      open.push({ indent, last: isItem ? last : null, ended: false });
-      return isItem ? { indent: ' '.repeat(indent), marker } : null;
+      const next = /\d/.test(marker) ? `${Number.parseInt(marker, 10) + 1}.` : marker;
+      open.push({ indent, next: isItem ? next : null, ended: false });
+      return isItem ? { indent: spaces, marker } : null;
     },
     /** Ends every list, after a block that is not text. */
     end(): void {

@@ -166,7 +166,6 @@ function createFloods(clock: Clock) {
       last = { chat, at: now, until };
     },
 
-    /** A call was answered after `ms`. */
     took(chat: Address, ms: number): void {
       if (ms >= SLOW_MS) close(chat, Math.min(ms, MOST_HELD_MS));
     },

@@ -162,7 +162,6 @@ export function createPresses(log: Log) {
       underWay.add(answering);
       void answering.finally(() => underWay.delete(answering));
     },
-    /** Resolves when all are answered. */
     async idle(): Promise<void> {
       await Promise.all(underWay);
     },

@@ -9,7 +9,6 @@ const MOST_BUTTONS = 100;
 const MOST_IN_A_ROW = 3;
 const ROW_WIDTH = 24;
 
-/** The payload of a message's buttons. */
 interface Keyboard {
   inline_keyboard: { text: string; callback_data: string }[][];
 }

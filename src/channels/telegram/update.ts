@@ -5,7 +5,6 @@
 import type { Chat, Message, Update, User, Voice } from 'grammy/types';
 import type { InboundMessage } from '../../core/message.js';
 
-/** Update kinds to request from Telegram. */
 export const ALLOWED_UPDATES = [
   'message',
   'edited_message',

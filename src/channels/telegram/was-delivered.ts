@@ -1,8 +1,7 @@
 /**
- * Whether a message arrived although its send was cut off, or its process ended. Telegram has no dedupe key.
- * But when a bot asks to leave a message's buttons as they are, nothing changes, and the answer tells whether the
- * message is its own, somebody else's, or nobody's. The search goes upwards from the newest number known before the
- * send (docs/decisions/0026).
+ * Whether a message arrived although its send was cut off, or its process ended. When a bot asks to leave a message's
+ * buttons as they are, nothing changes, and the answer tells whether the message is its own, somebody else's, or
+ * nobody's. The search goes upwards from the newest number known before the send (docs/decisions/0026).
  */
 import { LRUCache } from 'lru-cache';
 import type { Channel, Delivered, Part, Recipient } from '../../core/channel.js';

@@ -322,7 +322,6 @@ function address(mark: Mark, text: string): string {
   return styled(['2'], ` (${withoutControls(mark.url)})`);
 }
 
-/** Removes control characters except line ends and tabs. */
 function withoutControls(text: string): string {
   return text.replace(/\p{Cc}/gu, (character) => (character === '\n' || character === '\t' ? character : ''));
 }
