@@ -13,11 +13,13 @@ export function isPlain(source: string): boolean {
 
 /** Equals the parser's result: lines trimmed, one blank line between paragraphs. */
 export function plain(source: string): string {
-  const lines = source.split('\n').map((line) => line.trim());
-  return lines
-    .join('\n')
-    .replace(/\n{3,}/g, '\n\n')
-    .trim();
+  const lines: string[] = [];
+  for (const line of source.split('\n')) {
+    const bare = line.trim();
+    if (bare !== '' || (lines.length > 0 && lines.at(-1) !== '')) lines.push(bare);
+  }
+  if (lines.at(-1) === '') lines.pop();
+  return lines.join('\n');
 }
 
 /** `tableWidth`: in columns; wider tables are written row by row. No parts for blank text. */
