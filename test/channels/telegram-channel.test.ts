@@ -116,10 +116,10 @@ describe('polling', () => {
     expect(channel.status()).toEqual({ connected: true, since: clock.now(), lastError: null });
   });
 
-  test('a start logs in and removes a left-over webhook, side by side, before the first question', async () => {
+  test('a start logs in, and asks for nothing else before the first question', async () => {
     await start();
     await fake.until(() => fake.polls.count === 1);
-    expect(fake.calls.map((call) => call.method)).toEqual(['getMe', 'deleteWebhook']);
+    expect(fake.calls.map((call) => call.method)).toEqual(['getMe']);
   });
 
   test('goes on where the last batch ended', async () => {

@@ -136,7 +136,8 @@ export function poll(intake: BotIntake): Promise<void> {
   const { host, bot, state, signal } = intake;
   const { clock, log, cursor } = host;
   const storing = createStoring(intake);
-  let webhookRemoved: ReturnType<typeof removeWebhook> | null = null;
+  /** Once after each success: somebody else may set it again at once. */
+  let mayRemoveWebhook = true;
   let offset: number | null = null;
   /** A process guards its first batch; if an earlier process may have ended at a batch, each one. */
   let isFirst = true;
@@ -146,12 +147,7 @@ export function poll(intake: BotIntake): Promise<void> {
 
   /** Before the first request. Returns the initial offset. */
   async function begin(failures: number): Promise<number> {
-    const loggingIn = storing.logIn();
-    // A leftover webhook would take our updates. If this fails, getUpdates reports a webhook in the way.
-    webhookRemoved ??= removeWebhook(intake);
-    const [removed] = await Promise.all([webhookRemoved, loggingIn]);
-    if ('failure' in removed)
-      log.debug({ ...bot.fields, reason: removed.failure.reason }, 'no webhook removed');
+    await storing.logIn();
     const stored = Number((await cursor(String(bot.id))) ?? 0);
     isCareful = await storing.isSuspect(String(stored));
     // The first request may stay open for long. After a failure, only its answer shows recovery.
@@ -176,6 +172,7 @@ export function poll(intake: BotIntake): Promise<void> {
       isFirst = false;
     }
     if (!isCatchingUp) isCareful = false;
+    mayRemoveWebhook = true;
     if (failures > 0) state.up();
     const isQuick = updates.length === 0 && patience > 0 && clock.now() - askedAt < QUICK_MS;
     if (isQuick) await clock.sleep(QUICK_MS, signal);
@@ -195,7 +192,9 @@ export function poll(intake: BotIntake): Promise<void> {
     try {
       await round(failures);
     } catch (error) {
-      if (!(await repaired(intake, error, failures))) throw error;
+      if (!mayRemoveWebhook || signal.aborted || !isWebhookInTheWay(bot.api.failure(error))) throw error;
+      mayRemoveWebhook = false;
+      await removeWebhook(intake);
       await round(1);
     }
   });
@@ -222,21 +221,9 @@ async function getUpdates(
 }
 
 /** Keeps the pending updates. */
-function removeWebhook({ bot: { api }, signal }: BotIntake) {
-  return api.attempt((raw, ended) => raw.deleteWebhook({ drop_pending_updates: false }, ended), { signal });
-}
-
-/** Removes a webhook in the way, but only after a success: somebody else may set it again at once. */
-async function repaired(intake: BotIntake, error: unknown, failures: number): Promise<boolean> {
-  const { host, bot, signal } = intake;
-  if (failures > 0 || signal.aborted || !isWebhookInTheWay(bot.api.failure(error))) return false;
-  const removed = await removeWebhook(intake);
-  if ('answer' in removed) {
-    host.log.info(bot.fields, 'removed the webhook that was set for this bot; polling instead');
-    return true;
-  }
-  host.log.warn({ ...bot.fields, reason: removed.failure.reason }, "could not remove the bot's webhook");
-  return false;
+async function removeWebhook({ host: { log }, bot: { api, fields }, signal }: BotIntake): Promise<void> {
+  await api.call((raw, ended) => raw.deleteWebhook({ drop_pending_updates: false }, ended), { signal });
+  log.info(fields, 'removed the webhook that was set for this bot; polling instead');
 }
 
 /** Ids may restart anywhere. Telegram ignores an offset too far ahead, and then confirms nothing. */
