@@ -49,7 +49,7 @@ export async function skillFor(
   if (argument === '' || found === null) {
     const names = all.filter((skill) => mayLoad(skill, 'people')).map(({ name }) => name);
     const which = argument === '' ? 'Please name a skill' : 'There is no such skill';
-    return refuse(`${which}: /skill NAME, and what it is to do. There are: ${names.join(', ') || 'none'}.`);
+    return refuse(`${which}: /skill NAME, and its task. There are: ${names.join(', ') || 'none'}.`);
   }
   if (!mayLoad(found, 'people')) return refuse('This skill is not for people to load; it says so itself.');
   if (!(await canLoad(services, ask))) {

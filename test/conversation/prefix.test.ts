@@ -109,7 +109,7 @@ describe('successive requests', () => {
     await put(`${HERE}/MEMORY.md`, memory('- likes tea'));
     const now = await say('and?');
     expect(system(now)).toContain('afraid of bees');
-    expect(last(now)).toContain('what it no longer names is gone');
+    expect(last(now)).toContain('lines that it no longer has are gone');
     expect(last(now)).toContain('Tier 1, whole:\n\n```text\n- likes tea\n```');
     expect(last(now)).toContain('Tier 2 is empty now.');
     await put(`${HERE}/MEMORY.md`, memory('- likes tea\n- is afraid of bees', '- digs a pond'));

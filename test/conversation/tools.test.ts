@@ -114,7 +114,7 @@ describe('the tools of a turn', () => {
     await on.say('hello');
     await on.settled();
     expect(offered(on.asked[0])).toEqual([]);
-    expect(on.asked[0]?.messages[0]?.content).not.toMatch(/What you can do|memory: your tiered/);
+    expect(on.asked[0]?.messages[0]?.content).not.toMatch(/Beside talking, you can|memory: your tiered/);
   });
 
   it('may bring a JSON schema instead of zod', async () => {

@@ -34,7 +34,7 @@ function listed(head: string, lines: string[]): string {
 }
 
 /** If a skill can be used, step 1 turns `/skill NAME …` into a message to the persona; this answers otherwise. */
-export const skill = commandOf(SKILL, 'Use a skill: its name, then what it is to do', async (call) => {
+export const skill = commandOf(SKILL, 'Use a skill: its name, then the task', async (call) => {
   const { chat, sender, argument } = call.command;
   const ask = { chat, personaId: chat.activePersona, senderId: sender.id };
   const found = await skillFor(call, ask, argument);

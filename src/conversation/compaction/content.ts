@@ -16,6 +16,7 @@ import {
 import { asShown, historyEntries, type Perspective, type Shortening, userLine } from '../context/history.js';
 import type { Knowledge } from '../context/knowledge.js';
 import { presentIn } from '../participants.js';
+import { oneLine } from '../quoting.js';
 import type { Services } from '../services.js';
 import { calledIn } from '../turn/steps.js';
 import { tokensOf, tokensPerEstimated } from '../turn/tokens.js';
@@ -172,7 +173,7 @@ export function flushMessage(
 ): ModelMessage {
   const [first] = fresh;
   const since = first
-    ? ` The part that is new since the last time begins at ${perspective.zone.time(first.sentAt)} with ${element('first_message', {}, opening(first.text))}.`
+    ? ` The part that is new since the last time begins at ${perspective.zone.time(first.sentAt)} with ${element('first_message', {}, oneLine(first.text, OPENING_CHARS))}.`
     : '';
   return {
     role: 'user',
@@ -180,11 +181,6 @@ export function flushMessage(
 
 Save everything now that will matter later and is not in your memory yet: ${isPrivate ? NO_DAILY_LINE : DAILY_LINE} Forwarded words are not what their sender said, thinks or is: name whose words they are, or leave them out. Only the memory tools work now. No transcripts. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done${memoryNow && `\n\n${memoryNow}`}`,
   };
-}
-
-function opening(text: string): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim();
-  return line.length <= OPENING_CHARS ? line : `${cutAt(line, OPENING_CHARS)}…`;
 }
 
 /** Every request includes the summary, so it must stay short. */

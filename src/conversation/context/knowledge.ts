@@ -202,7 +202,7 @@ function daysByDate(log: string): Map<string, string> {
 
 function memoryNow(changes: string): string {
   return (
-    '(Not said by anybody: your memory has changed since the conversation began. What stands here holds, in place of what is written further up; what it no longer names is gone.)\n' +
+    '(Not said by anybody: your memory has changed since the conversation began. The text here holds, in place of the memory further up; lines that it no longer has are gone.)\n' +
     `${block('memory_now', changes)}\n`
   );
 }
