@@ -45,7 +45,7 @@ export class WorkingLog {
     const old = current.slice(0, Math.max(0, current.length - NEWEST));
     const leaving = old.filter(({ isPending }) => !isPending);
     const moving = [...stale, ...leaving].slice(0, MOST_MOVED);
-    const shown = current.filter((one) => !leaving.includes(one));
+    const shown = [...old.filter(({ isPending }) => isPending), ...current.slice(old.length)];
     const lines = await this.linesFor([...moving, ...shown]);
     const archived = moving.flatMap(({ n, isStale }) => {
       const line = lines.get(n);
