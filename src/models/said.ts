@@ -8,15 +8,6 @@ import { argumentsJson, parse, record } from './json.js';
 import { channelAt, createInlineCode, fenceAt, mayBeChannel, ownHeadEnd, tokenAt } from './template-text.js';
 import { Blocks, callOf, callsIn, jsonEnd, mayOpen, type WrittenCall } from './written-calls.js';
 
-export interface Said {
-  text: string;
-  calls: { name: string; arguments: string }[];
-  /** Why no written call can be carried out, for the model; null if there was none, one can be, or no tools are offered. */
-  failed: string | null;
-  /** The end of the text cut the call off. */
-  isOpen: boolean;
-}
-
 /** Where something other than words may begin. */
 const SIGN =
   /`+|~{3,}|<(?=[\w/|｜])|\[(?=TOOL_CALLS\]|TOOL_RESULTS\]|AVAILABLE_TOOLS\]|\/?INST\]|Called |[A-Za-z_][\w.-]{0,99}\()/gu;
@@ -87,7 +78,8 @@ export function createSaidReader({
       return growing.read(text);
     },
 
-    whole(text: string): Said {
+    /** `failed`: why no call can be carried out, for the model; null if there is none, one can be, or no tools are offered. */
+    whole(text: string) {
       const alone = aloneIn(text)?.map(calledAs) ?? [];
       if (alone.length > 0 && alone.every(({ name }) => names.has(name))) {
         return { text: '', calls: alone, failed: null, isOpen: false };
@@ -106,20 +98,13 @@ export function createSaidReader({
   };
 }
 
-/** The line around a part of the text. */
-interface Around {
-  before: string;
-  after: string;
-  /** Words come before and after it. */
-  isInSentence: boolean;
-}
-
 /** Reads one text; while it grows, from where the rest is not final. */
 class Scan {
   text = '';
   readonly calls: WrittenCall[] = [];
   beforeCalls: string | null = null;
   isBroken = false;
+  /** The end of the text cut a call off. */
   isOpen = false;
   /** Said before `from`; all from there to `at` is said, too. */
   private kept = '';
@@ -216,8 +201,8 @@ class Scan {
     return { kind: 'calls', end: fence.end, calls: callsIn(fence.inside), isOpen: false };
   }
 
-  /** null if more text is needed. */
-  private around(at: number, end: number): Around | null {
+  /** The line around a part of the text, and whether words come before and after it; null if more text is needed. */
+  private around(at: number, end: number) {
     const { text, isWhole } = this;
     const before =
       text
@@ -297,7 +282,12 @@ class Scan {
 }
 
 /** A token in quotes or between blanks in a sentence, as a list item, or HTML's closing `</s>` after `<s>`. */
-function isSpokenOf(text: string, at: number, end: number, { before, after }: Around): boolean {
+function isSpokenOf(
+  text: string,
+  at: number,
+  end: number,
+  { before, after }: { before: string; after: string },
+): boolean {
   const tag = text.slice(at, end).toLowerCase();
   // As the first token of a text, the server has left it there.
   if (tag === '<s>') return at > 0 || /<\/s>/iu.test(text.slice(end, end + NEAR));

@@ -10,7 +10,7 @@ export interface WrittenCall {
   given: { json: string } | { texts: Record<string, string> };
 }
 
-export interface WrittenBlock {
+interface WrittenBlock {
   /** Where the text continues. */
   end: number;
   /** null if it cannot be read as calls. */
