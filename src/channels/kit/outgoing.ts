@@ -70,14 +70,11 @@ function words({ name, path }: OutgoingFile, what: string): string {
   return `the file ${JSON.stringify(name)} (${path}) ${what}`;
 }
 
-/** Between the name and the text; `compose` reserves room for both. */
-const BREAK = '\n';
-
-/** Puts the speaker's name in bold before the first part, where several may speak. */
+/** Puts the speaker's name in bold before the first part, where several may speak; `compose` reserves room for it. */
 export function withSpeakerName(part: Part, { appearance, leads }: ShownSpeaker): Part {
   if (appearance === undefined || appearance.alone || !leads) return part;
   const { text, marks } = part;
-  const before = text === '' ? appearance.name : appearance.name + BREAK;
+  const before = text === '' ? appearance.name : `${appearance.name}\n`;
   return {
     ...part,
     text: before + text,

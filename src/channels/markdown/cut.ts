@@ -19,12 +19,6 @@ export interface MessageLimits {
 const WORTH_A_TRY = 1.05;
 const MOST_TRIES = 8;
 
-interface CutPiece {
-  part: Part;
-  /** End offset in the whole text, whitespace included. */
-  to: number;
-}
-
 /** Splits a whole reply; blank text gives no parts. `marks` must be sorted by offset. */
 export function cut({ text, marks }: Part, limits: MessageLimits): Part[] {
   const { limit, maxMarks = Number.POSITIVE_INFINITY, measure } = limits;
@@ -37,7 +31,8 @@ export function cut({ text, marks }: Part, limits: MessageLimits): Part[] {
   /** Ratio of the last piece's measured length to its text: the estimate for the next. */
   let growth = 1;
 
-  function pieceOf(start: number, room: number): CutPiece {
+  /** `to`: its end in the whole text, whitespace included. */
+  function pieceOf(start: number, room: number) {
     const to = positionToCut(text, start, end, room, limit, ranges);
     const shown = text.slice(start, to).trimEnd();
     const here = [...carried, ...startingBefore(to)];
@@ -57,11 +52,11 @@ export function cut({ text, marks }: Part, limits: MessageLimits): Part[] {
   }
 
   /** The longest piece that fits, or slightly less. Measuring renders the piece, so tries are few. */
-  function pieceAt(start: number): CutPiece {
+  function pieceAt(start: number) {
     if (measure === undefined) return pieceOf(start, roomAt(start, limit));
     const rest = end - start;
     let room = roomAt(start, rest <= limit ? limit : Math.floor(limit / growth));
-    let fits: CutPiece | null = null;
+    let fits: ReturnType<typeof pieceOf> | null = null;
     for (let tries = 0; ; tries += 1) {
       const piece = pieceOf(start, room);
       const size = measure(piece.part);

@@ -93,13 +93,13 @@ function shown(run: StyledRun, atStart: boolean): string {
 /** Invisible separator for would-be markup that a backslash cannot escape. */
 const GAP = '\u200b';
 
-/** `]` only within a link's label: elsewhere it ends nothing. */
 const SPECIAL = /[\\*_~`|<[]|(?<=<)@|:(?=\/\/|[\w+-]+:)/g;
-const SPECIAL_IN_LABEL = /[\\*_~`|<[\]]|(?<=<)@|:(?=\/\/|[\w+-]+:)/g;
 
 /** Keeps `<@1>`, `:smile:` and `https://` as text. A backslash does not escape `@everyone`. */
 function escaped(text: string, isLabel = false): string {
-  const written = text.replace(isLabel ? SPECIAL_IN_LABEL : SPECIAL, '\\$&');
+  const marked = text.replace(SPECIAL, '\\$&');
+  // Outside of a link's label this ends nothing.
+  const written = isLabel ? marked.replaceAll(']', '\\]') : marked;
   return written.includes('@') ? written.replace(/@(?=everyone|here)/g, `@${GAP}`) : written;
 }
 

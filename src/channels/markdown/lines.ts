@@ -2,21 +2,17 @@
 import type { Mark, Part } from '../../core/channel.js';
 import { isOwnLabel } from './inline.js';
 
-interface MarkedSpan {
-  start: number;
-  end: number;
-  /** Outermost first. */
-  marks: readonly Mark[];
-}
-
-/** Spans of the whole text, in order, none empty. Marks may be unsorted, overlap, or exceed the text. */
-export function spansOf({ text, marks }: Part): MarkedSpan[] {
+/**
+ * Spans of the whole text, in order, none empty, with their marks, outermost first. Marks may be unsorted, overlap, or
+ * exceed the text.
+ */
+export function spansOf({ text, marks }: Part) {
   const waiting = marks
     .filter((mark) => mark.length > 0)
     .sort((one, other) => one.offset - other.offset || other.length - one.length);
   const ends = waiting.flatMap((mark) => [mark.offset, endOf(mark)]);
   const edges = [text.length, ...ends.filter((edge) => edge < text.length)].sort((a, b) => a - b);
-  const spans: MarkedSpan[] = [];
+  const spans: { start: number; end: number; marks: readonly Mark[] }[] = [];
   let open: Mark[] = [];
   let next = 0;
   let start = 0;

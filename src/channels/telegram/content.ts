@@ -1,5 +1,5 @@
 /** A message's content other than plain text: rich text, files, or a label that says what was sent. Pure. */
-import type { Audio, Checklist, Location, PhotoSize } from 'grammy/types';
+import type { Audio, Checklist, Document, Location, PhotoSize } from 'grammy/types';
 import { sizeInWords } from '../../core/cut.js';
 import type { Attachment } from '../../core/message.js';
 import { bracketed } from '../kit/incoming.js';
@@ -24,20 +24,14 @@ function ownFile(content: ShownContent): Attachment[] {
   const film = content.video_note ?? content.video ?? content.animation ?? live;
   // An animation also comes with a document, the same file.
   if (film) return fileOf('video', film);
-  if (audio) return fileOf('audio', { ...audio, file_name: audio.file_name ?? titleOf(audio) });
+  if (audio) return fileOf('audio', { ...audio, file_name: audio.file_name ?? titleOf(audio) ?? '' });
   if (!document) return [];
   // An SVG counts as a document: it is XML.
   const isPicture = /^image\/(?!svg)/i.test(document.mime_type ?? '');
   return fileOf(isPicture ? 'image' : 'document', document);
 }
 
-interface AnyFile {
-  file_id: string;
-  file_name?: string | undefined;
-  mime_type?: string;
-  file_size?: number;
-  duration?: number;
-}
+type AnyFile = Partial<Document> & { duration?: number };
 
 /** Empty without an id: the file cannot be fetched, and a label takes its place. */
 function fileOf(kind: Attachment['kind'], file: AnyFile): Attachment[] {

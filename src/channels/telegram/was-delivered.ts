@@ -38,35 +38,33 @@ const UNKNOWN: Delivered = { kind: 'unknown' };
 /** Not found, but Telegram may still send the message: the whole search is repeated. */
 const TOO_EARLY = { kind: 'later', reason: 'Telegram may still be about to send it' } as const;
 
-interface Search {
-  mark: Watermark;
+class Search {
   /** Bots that may have sent it and are still to be asked, likeliest first. */
   bots: Bot[];
   /** For the first of these: the next and the last number; null until the pending updates are counted. */
-  number: number;
-  last: number | null;
+  number = 0;
+  last: number | null = null;
   /** Numbers without a message. */
-  nobodys: Set<number>;
-  questions: number;
-  since: number;
+  readonly nobodys = new Set<number>();
+  questions = 0;
   /** Since when too many updates have been pending. */
-  pendingSince: number | null;
+  pendingSince: number | null = null;
   /** Some numbers could not be asked about. */
   isOpen: boolean;
+
+  constructor(
+    readonly mark: Watermark,
+    readonly since: number,
+    senders: Bot[],
+  ) {
+    this.bots = senders.filter((bot) => numberBefore(bot, mark) !== undefined);
+    // A bot without any known number cannot be asked, which matters if it is the likeliest sender.
+    this.isOpen = this.bots[0] !== senders[0];
+  }
 }
 
 export function createDeliveryCheck(bots: Bots, clock: Clock): NonNullable<Channel['wasDelivered']> {
   const searches = new LRUCache<string, Search>({ max: MOST_SEARCHES });
-
-  function begin(mark: Watermark, senders: Bot[]): Search {
-    const known = senders.filter((bot) => numberBefore(bot, mark) !== undefined);
-    return {
-      ...{ mark, bots: known, number: 0, last: null, nobodys: new Set() },
-      ...{ questions: 0, since: clock.now(), pendingSince: null },
-      // A bot without any known number cannot be asked, which matters if it is the likeliest sender.
-      isOpen: known[0] !== senders[0],
-    };
-  }
 
   /** Sets which numbers to ask a bot about. With many updates pending they would be too many: it waits. */
   async function setRange(search: Search, bot: Bot, signal: AbortSignal): Promise<Delivered | null> {
@@ -150,7 +148,7 @@ export function createDeliveryCheck(bots: Bots, clock: Clock): NonNullable<Chann
     if (mark.chat !== to.address || isTwo) return UNKNOWN;
     const key = `${options.key} ${watermark}`;
     const senders = bots.senders(to, options.speaker ?? options.appearance?.personaId);
-    const search = searches.get(key) ?? begin(mark, senders);
+    const search = searches.get(key) ?? new Search(mark, clock.now(), senders);
     searches.set(key, search);
     const found = await go(search, to, part, options.signal, beforeAsking);
     if (found.kind !== 'later' || found === TOO_EARLY) searches.delete(key);
