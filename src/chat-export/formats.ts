@@ -17,15 +17,7 @@ export interface ExportHead {
   hasThreads: boolean;
 }
 
-export interface Format {
-  begin(head: ExportHead): string;
-  /** null: the messages outside threads. */
-  beginRoom(threadId: string | null): string;
-  message(message: ExportedMessage): string;
-  endRoom(): string;
-  end(): string;
-}
-
+export type Format = ReturnType<typeof jsonFormat>;
 export type ExportedMessage = ReturnType<typeof exportedMessage>;
 type ExportedFile = ReturnType<typeof fileOf>;
 
@@ -59,12 +51,12 @@ function fileOf({ kind, name, mimeType, bytes, outcome }: StoredAttachment) {
   return { kind, name, mime_type: mimeType, bytes, spoken };
 }
 
-export function jsonFormat(): Format {
+export function jsonFormat() {
   let isFirstRoom = true;
   let isFirst = true;
   const time = (at: number | null) => (at === null ? null : new Date(at).toISOString());
   return {
-    begin({ chat, exportedAt, since, until, zone, messages }) {
+    begin({ chat, exportedAt, since, until, zone, messages }: ExportHead) {
       const { id, channel, kind, title } = chat;
       const head = {
         format: 'coterie-chat',
@@ -78,13 +70,14 @@ export function jsonFormat(): Format {
       };
       return `${printableJson(head).slice(0, -1)},"rooms":[`;
     },
-    beginRoom(threadId) {
+    /** null: the messages outside threads. */
+    beginRoom(threadId: string | null) {
       const comma = isFirstRoom ? '' : ',';
       isFirstRoom = false;
       isFirst = true;
       return `${comma}\n{"thread":${printableJson(threadId)},"messages":[`;
     },
-    message(message) {
+    message(message: ExportedMessage) {
       const comma = isFirst ? '' : ',';
       isFirst = false;
       return `${comma}\n${printableJson(message)}`;
