@@ -1,9 +1,10 @@
 /** Runs one command within its limits, and kills it as a whole. Its output is kept in part. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { constants } from 'node:os';
-import type { Readable, Writable } from 'node:stream';
+import type { Writable } from 'node:stream';
 import { type Clock, onAbort } from '../../core/clock.js';
 import { usedBy } from '../files/paths.js';
 import type { Quota } from '../files/roots.js';
@@ -78,10 +79,10 @@ export async function runCommand(
   const stopListening = onAbort(signal, () => end('stopped'));
   const watching = new AbortController();
   const watched = watch(order, child, clock, watching.signal, end);
-  stdioOf(child, 1)?.on('data', stdout.take);
-  stdioOf(child, 2)?.on('data', stderr.take);
+  child.stdout?.on('data', stdout.take);
+  child.stderr?.on('data', stderr.take);
   // Without a sandbox nothing is written there, but its close event needs a reader.
-  stdioOf(child, STATUS_DESCRIPTOR)?.on('data', (piece: Buffer) => {
+  child.stdio[STATUS_DESCRIPTOR]?.on('data', (piece: Buffer) => {
     status = `${status}${piece}`.slice(-1000);
   });
   try {
@@ -177,13 +178,16 @@ async function watch(
   }
 }
 
-function kill(child: ChildProcess): void {
-  if (child.pid === undefined) return;
+/** The group; in a sandbox everything ends with its first process, which ends with this one. */
+function kill({ pid }: ChildProcess): void {
+  if (pid !== undefined) killIfThere(-pid);
+}
+
+function killIfThere(pid: number): void {
   try {
-    // The group; in a sandbox everything ends with its first process, which ends with this one.
-    process.kill(-child.pid, 'SIGKILL');
+    process.kill(pid, 'SIGKILL');
   } catch {
-    // Nothing of it is running any more.
+    // It has already exited.
   }
 }
 
@@ -192,41 +196,24 @@ async function killMarked(id: string): Promise<void> {
   for (let rounds = 0; rounds < 20; rounds++) {
     const found = await processesWith(`${MARK}=${id}`);
     if (found.length === 0) return;
-    for (const pid of found) {
-      try {
-        process.kill(pid, 'SIGKILL');
-      } catch {
-        // It has already exited.
-      }
-    }
+    for (const pid of found) killIfThere(pid);
   }
 }
 
 /** As in a shell: 128 plus the number of a signal. Rejects if it could not be started. */
-function exitOf(child: ChildProcess): Promise<number> {
-  return new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
-  });
+async function exitOf(child: ChildProcess): Promise<number> {
+  const [code, signal]: (number | NodeJS.Signals | null)[] = await once(child, 'exit');
+  return typeof code === 'number' ? code : 128 + (signal ? constants.signals[signal as NodeJS.Signals] : 0);
 }
 
-function closed(child: ChildProcess, clock: Clock): Promise<void> {
-  return new Promise((resolve) => {
-    const streams = child.stdio.filter((each) => each !== null && each !== undefined);
-    const open = () => streams.some((each) => !each.destroyed);
-    if (!open()) return resolve();
-    const stopWaiting = clock.after(CLOSE_MS, () => {
-      for (const stream of streams) stream.destroy();
-    });
-    child.once('close', () => {
-      stopWaiting();
-      resolve();
-    });
+async function closed(child: ChildProcess, clock: Clock): Promise<void> {
+  const streams = child.stdio.filter((each) => each !== null && each !== undefined);
+  if (streams.every((each) => each.destroyed)) return;
+  const stopWaiting = clock.after(CLOSE_MS, () => {
+    for (const stream of streams) stream.destroy();
   });
-}
-
-function stdioOf(child: ChildProcess, descriptor: number): Readable | null {
-  return (child.stdio[descriptor] ?? null) as Readable | null;
+  await once(child, 'close');
+  stopWaiting();
 }
 
 /** Keeps the beginning and the end of an output; the text says how much is left out between them. */
