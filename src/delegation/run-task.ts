@@ -93,12 +93,6 @@ async function begin(
   return new TaskRun(services, running, agent, place, viap, messages, origin === 'outside');
 }
 
-/** The task's own limit, but never more than the agent's. */
-function minutesFor({ timeoutMinutes }: AgentDefinition, viap: ViapTask | null): number {
-  const own = viap?.timeBudgetMin ?? timeoutMinutes ?? DEFAULT_MINUTES;
-  return Math.min(own, timeoutMinutes ?? own);
-}
-
 class TaskRun {
   /** Number of messages already in the session's transcript. */
   #logged = 0;
@@ -118,7 +112,9 @@ class TaskRun {
     private messages: ModelMessage[],
     private isTainted: boolean,
   ) {
-    this.#minutes = minutesFor(agent, viap);
+    const { timeoutMinutes } = agent;
+    const own = viap?.timeBudgetMin ?? timeoutMinutes ?? DEFAULT_MINUTES;
+    this.#minutes = Math.min(own, timeoutMinutes ?? own);
     this.#limit = startTimeLimit(services.clock, this.#minutes * MINUTE_MS, () => running.end('timeout'));
   }
 

@@ -96,7 +96,10 @@ async function take(
     pieces.push(Buffer.from(`\n\n# ${heading}\n\n`), body);
     from.push(names.join('/'));
   }
-  if (step.place === 'workspace' && (await leadsOut(order.workspace, names))) {
+  // Agents work in the workspace, too, so a folder in it may be a link to anywhere.
+  const isOut = async () =>
+    !isWithin(await realAsFarAsThere(dirname(path)), await realAsFarAsThere(order.workspace));
+  if (step.place === 'workspace' && (await isOut())) {
     return { kind: 'impossible', path, why: 'a folder on the way is a link that leads out', from };
   }
   const whole = { ...content, bytes: Buffer.concat(pieces) };
@@ -117,12 +120,6 @@ function isText(bytes: Buffer): boolean {
 function bodyOf(bytes: Buffer): Buffer {
   const parts = splitFrontMatter(bytes.toString('utf8'));
   return parts === null ? bytes : Buffer.from(parts.body.trimStart());
-}
-
-/** Agents work in the workspace, too, so a folder in it may be a link to anywhere. */
-async function leadsOut(folder: string, names: readonly string[]): Promise<boolean> {
-  const root = await realAsFarAsThere(folder);
-  return !isWithin(await realAsFarAsThere(dirname(join(root, ...names))), root);
 }
 
 type Put =

@@ -5,6 +5,7 @@
 import { Cron } from 'croner';
 import { cutAt } from '../core/cut.js';
 import { isZone, timeWithZone } from '../core/dates.js';
+import { describe } from '../core/errors.js';
 import type { Job, JobChange, JobTiming, TimingWish } from '../core/jobs.js';
 
 export const MINUTE_MS = 60_000;
@@ -61,7 +62,8 @@ export function cronFault(line: string, zone: string, now: number): string | nul
     if (nextSlot(line, zone, now) !== null) return null;
     return `${JSON.stringify(line)} never comes: there is no such date.`;
   } catch (error) {
-    return `${JSON.stringify(line)} is no cron line: ${reasonOf(error)}.`;
+    const reason = describe(error).replace(/^CronPattern: |\.$/g, '');
+    return `${JSON.stringify(line)} is no cron line: ${reason}.`;
   }
 }
 
@@ -92,12 +94,6 @@ function compiled(line: string, zone: string): Cron {
     fixedTimeRule: 'no-wildcard',
     paused: true,
   });
-}
-
-function reasonOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error))
-    .replace(/^CronPattern: /, '')
-    .replace(/\.$/, '');
 }
 
 export interface Rules {

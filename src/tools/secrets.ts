@@ -167,7 +167,9 @@ function named(text: string): FoundSecret[] {
     // A plain word counts only if unambiguous: on the same line, with nothing after it.
     const mayBePlain =
       certain && said !== undefined && (value.quoted || (value.alone && !said.includes('\n')));
-    return looksLikePassword(value.text) || (mayBePlain && couldBePassword(value.text)) ? [secret] : [];
+    const { text: word } = value;
+    const couldBeOne = mayBePlain && word.length >= 4 && !isNoValue(word) && !PARTICIPLE.test(word);
+    return couldBeOne || looksLikePassword(word) ? [secret] : [];
   });
 }
 
@@ -302,11 +304,6 @@ const CARD_NUMBER =
 function isNoValue(value: string): boolean {
   const patterns = [NAME_WITH_DIGITS, ...NOT_A_VALUE_PATTERNS];
   return NOT_A_VALUE.has(value.toLowerCase()) || patterns.some((pattern) => pattern.test(value));
-}
-
-/** Its position already indicates a password. */
-function couldBePassword(value: string): boolean {
-  return value.length >= 4 && !isNoValue(value) && !PARTICIPLE.test(value);
 }
 
 /** Unlike any word: letters and digits, a sign between letters, or at least six digits. */
