@@ -6,13 +6,13 @@ import { bracketed } from '../kit/incoming.js';
 import { nameOf, readBlock, type ShownContent } from './update.js';
 
 export function wordsOf({ text, caption, rich_message: rich }: ShownContent): string {
-  return text || caption || (rich === undefined ? '' : markdownOf(rich));
+  return text || caption || (rich === undefined ? '' : blocks(pruned(rich.blocks)));
 }
 
 /** Telegram sends each file of an album as a message of its own; only rich and paid messages have several. */
 export function filesIn(content: ShownContent): Attachment[] {
   const paid = [content.paid_media?.paid_media ?? []].flat() as ShownContent[];
-  return [content, ...blockFilesIn(content.rich_message), ...paid].flatMap(ownFile);
+  return [content, ...filesBelow(pruned(content.rich_message?.blocks)), ...paid].flatMap(ownFile);
 }
 
 function ownFile(content: ShownContent): Attachment[] {
@@ -190,7 +190,6 @@ function seconds(duration: number | undefined): string {
 // A rich message (Bot API 10.1) becomes Markdown. Unknown blocks keep their text, in order.
 
 type Node = Record<string, unknown>;
-type RichMessage = NonNullable<ShownContent['rich_message']>;
 
 /** Levels of JSON; Telegram nests blocks up to 16 times. */
 const DEEPEST = 100;
@@ -203,15 +202,7 @@ function pruned(value: unknown, depth = 0): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, pruned(each, depth + 1)]));
 }
 
-function markdownOf(rich: RichMessage): string {
-  return blocks(pruned(rich.blocks));
-}
-
-/** Files of its blocks, in order. */
-function blockFilesIn(rich: RichMessage | undefined): ShownContent[] {
-  return filesBelow(pruned(rich?.blocks));
-}
-
+/** Files of blocks, in order. */
 function filesBelow(value: unknown): ShownContent[] {
   return nodesIn(value).flatMap((node) => {
     const block = readBlock(node);
