@@ -1,9 +1,10 @@
 /** `data/working.log`, written from the store: the newest and all pending entries. The others are in the archive. */
+import { mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cutAt, printableJson } from '../core/cut.js';
+import { isMissing } from '../core/file-access.js';
 import type { JournalEntry, JournalStore, Unfiled } from '../core/journal.js';
-import { removeLeftOvers, writeWhole } from '../core/write-whole.js';
-import { JournalArchive } from './archive.js';
+import { PRIVATE, removeLeftOvers, writeWhole } from '../core/write-whole.js';
 
 const FILE = 'working.log';
 const NEWEST = 200;
@@ -14,6 +15,9 @@ const MOST_CHARS = 20_000;
 /** Values nested deeper become text. */
 const MOST_DEPTH = 20;
 
+const DAY_MS = 86_400_000;
+const DAY_FILE = /^(\d{4}-\d{2}-\d{2})\.jsonl$/;
+
 interface JournalLine {
   id: string;
   /** The entry's day: `2026-01-02`. */
@@ -21,6 +25,9 @@ interface JournalLine {
   changed: number;
   text: string;
 }
+
+/** `isStale`: its archived line is out of date. */
+type Archived = Omit<JournalLine, 'changed'> & { isStale: boolean };
 
 export class WorkingLog {
   readonly archive: JournalArchive;
@@ -92,7 +99,7 @@ export class WorkingLog {
       const line = lines.get(n);
       if (line) next.set(n, line);
     }
-    await writeWhole(join(this.folder, FILE), [...next.values()].map(({ text }) => `${text}\n`).join(''));
+    await writeWhole(join(this.folder, FILE), linesText([...next.values()]));
     this.written = next;
   }
 }
@@ -137,4 +144,79 @@ function cut(text: string): string {
   if (text.length <= MOST_CHARS) return text;
   const kept = cutAt(text, MOST_CHARS);
   return `${kept}\n... [TRUNCATED: ${text.length - kept.length} chars removed] ...`;
+}
+
+/** `archive/`: entries that left `working.log`, one file per day (UTC). */
+class JournalArchive {
+  /** Files safe to append to: only complete lines, and none of an entry yet to be archived. */
+  private readonly trusted = new Set<string>();
+
+  constructor(private readonly folder: string) {}
+
+  async put(entries: readonly Archived[]): Promise<void> {
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    for (const day of new Set(entries.map((entry) => entry.day))) {
+      const lines = entries.filter((entry) => entry.day === day);
+      const file = join(this.folder, `${day}.jsonl`);
+      const isPlain = this.trusted.delete(file) && lines.every(({ isStale }) => !isStale);
+      await (isPlain ? appendTo(file, lines) : rewrite(file, lines));
+      this.trusted.add(file);
+    }
+  }
+
+  distrust(): void {
+    this.trusted.clear();
+  }
+
+  /** Removes the files of days that ended before `before`. */
+  async prune(before: number): Promise<void> {
+    for (const name of await readdir(this.folder).catch(() => [])) {
+      const day = DAY_FILE.exec(name)?.[1];
+      if (day === undefined || Date.parse(day) + DAY_MS >= before) continue;
+      await rm(join(this.folder, name), { force: true });
+    }
+  }
+}
+
+async function appendTo(file: string, lines: Archived[]): Promise<void> {
+  const handle = await open(file, 'a', PRIVATE);
+  try {
+    await handle.appendFile(linesText(lines));
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** After a crash, a line may be torn, or archived without the store knowing. */
+async function rewrite(file: string, lines: Archived[]): Promise<void> {
+  const added = new Map(lines.map((line) => [line.id, line]));
+  const before = await readFile(file, 'utf8').catch((error) => {
+    if (isMissing(error)) return '';
+    throw error;
+  });
+  const kept = before.split('\n').flatMap((text) => {
+    const id = idIn(text);
+    const newer = id === null ? undefined : added.get(id);
+    if (newer === undefined) return id === null ? [] : [{ text }];
+    added.delete(newer.id);
+    return [newer];
+  });
+  // A stale line that is absent was removed with an older file.
+  const fresh = [...added.values()].filter(({ isStale }) => !isStale);
+  await writeWhole(file, linesText([...kept, ...fresh]));
+}
+
+function linesText(lines: readonly { text: string }[]): string {
+  return lines.map(({ text }) => `${text}\n`).join('');
+}
+
+/** null if the line is not an entry. */
+function idIn(line: string): string | null {
+  try {
+    const { id } = JSON.parse(line);
+    return typeof id === 'string' ? id : null;
+  } catch {
+    return null;
+  }
 }
