@@ -5,7 +5,6 @@ import type { Artifacts } from './core/artifacts.js';
 import type { ChatExports } from './core/chat-record.js';
 import { createSlots } from './core/concurrency.js';
 import type { Outward } from './core/network.js';
-import type { PromptFiles } from './core/origin.js';
 import type { Skills } from './core/skills.js';
 import type { Agents, Delegation } from './core/task.js';
 import type { AnyTool, ToolGroup } from './core/tool.js';
@@ -27,26 +26,14 @@ import { createPageReader, webFetch } from './tools/web/web-fetch.js';
 
 type Used = 'store' | 'channels' | 'personas' | 'memory' | 'clipboard' | 'archives' | 'recall' | 'settings';
 
-export interface ToolParts extends Pick<Services, Used | 'zone' | 'clock' | 'jobs'> {
+export interface ToolParts extends Pick<Services, Used | 'zone' | 'clock' | 'jobs'>, ToolFolders {
   config: { groupsDir: string; tools: Config['tools'] };
   outward: Outward;
   deliver: Deliver;
   exports: ChatExports;
   artifacts: Artifacts;
   skills: Skills;
-  /** `data/media`. */
-  mediaFolder: string;
-  /** `data/work`. */
-  workFolder: string;
-  /** Marks files shown in a prompt. */
-  promptFiles: PromptFiles;
-  /** `data/workspace`. */
-  workspaceFolder: string;
-  /** `data/skills`. */
-  skillsFolder: string;
   agents: Agents;
-  /** Paths hidden from commands. */
-  hidden: readonly string[];
   environment: Record<string, string | undefined>;
   newId: () => string;
   /** null: no MCP server is configured. */

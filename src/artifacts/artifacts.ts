@@ -19,7 +19,6 @@ import {
 import { entryOf, madeWithin, type OpenFolder, openFile, within } from '../core/beneath.js';
 import type { Exclusive } from '../core/concurrency.js';
 import { sizeInWords } from '../core/cut.js';
-import { Fault } from '../core/errors.js';
 import { codeOf, unavailable } from '../core/file-access.js';
 import { endingOf, typeOf } from '../core/file-types.js';
 import type { ChatId } from '../core/ids.js';
@@ -93,10 +92,6 @@ export function createArtifacts({ folder, mediaFolder, mostBytes, exclusive }: P
         return found;
       });
       return refs ?? [];
-    },
-    folderOf(taskId) {
-      if (!isTaskId(taskId)) throw new Fault('internal', `${JSON.stringify(taskId)} names no task`);
-      return join(folder, taskId);
     },
   };
 }

@@ -45,8 +45,6 @@ export interface Artifacts {
   /** Serve from this handle, which the caller closes: an agent's command could replace the path by a link. */
   open(taskId: string, id: string): Promise<(FoundArtifact & { handle: FileHandle }) | null>;
   list(taskId: string): Promise<ArtifactRef[]>;
-  /** Throws if the id is no folder name. */
-  folderOf(taskId: string): string;
 }
 
 /** Valid as a file name on every file system. */

@@ -188,7 +188,6 @@ export function createArtifacts(folder: string, types: Record<string, { file: st
       return found && { ...found, handle: await open(found.path) };
     },
     list: async () => [],
-    folderOf: (task) => join(folder, task),
   };
   return { artifacts, asked };
 }

@@ -96,7 +96,7 @@ export async function on(
   const sessions = new Map<string, SessionLine[]>();
   const followers = createFollowers();
   const agents = agentsOf(given.agents ?? [AGENT], given.folder, sessions);
-  const artifacts = artifactsIn(given.folder);
+  const artifacts = fakeArtifacts();
   let made = 0;
   const parts: TaskServices = {
     ...{ store, owner: OWNER, agents, artifacts, followers, clock, log: quietLog },
@@ -240,7 +240,7 @@ function workspaceIn(folder: string): Workspace {
   };
 }
 
-function artifactsIn(folder: string): Artifacts {
+function fakeArtifacts(): Artifacts {
   const written = new Map<string, { id: string; ref: string }[]>();
   return {
     async write({ taskId, id, content }) {
@@ -252,7 +252,6 @@ function artifactsIn(folder: string): Artifacts {
     find: async () => null,
     open: async () => null,
     list: async (taskId) => written.get(taskId) ?? [],
-    folderOf: (taskId) => join(folder, 'artifacts', taskId),
   };
 }
 
