@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { type Config, type LoadedConfig, processConfig } from './config.js';
-import { cutAt, printableLine } from './core/cut.js';
+import { cutAt, printableJson, printableLine } from './core/cut.js';
 import { A_TIME, momentsOf, type Zone } from './core/dates.js';
 import { Fault } from './core/errors.js';
 import { OPERATOR } from './core/journal.js';
@@ -32,9 +32,9 @@ export function databaseOf({ dataDir }: Config): string {
   return join(dataDir, 'coterie.db');
 }
 
-/** Something given at the command line, in one line. */
+/** Something given at the command line, as JSON, which is one line. */
 export function quoted(text: string): string {
-  return `"${printableLine(cutAt(text, 200))}"`;
+  return printableJson(cutAt(text, 200));
 }
 
 export function say(line: string): void {

@@ -64,7 +64,7 @@ async function replayFrom(
   if (found.kind === 'entries') {
     if (options.again) throw new Fault('internal', `${quoted(id)} is of no turn that could be asked again.`);
     const entries = redacted(found.entries, redactingFor(config));
-    say(options.json ? `${printableJson({ entries }, 2)}\n` : shownEntries(entries));
+    process.stdout.write(options.json ? `${printableJson({ entries }, 2)}\n` : shownEntries(entries));
     return true;
   }
   const { turn, entries } = found;
@@ -75,10 +75,10 @@ async function replayFrom(
   const by = redactingFor(config);
   const told = redacted(known, by);
   const again = redacted(asked, by);
-  if (options.json) say(`${printableJson({ ...told, ...(again && { again }) }, 2)}\n`);
-  else if (again === null) say(shownTurn(told, zone));
+  if (options.json) process.stdout.write(`${printableJson({ ...told, ...(again && { again }) }, 2)}\n`);
+  else if (again === null) process.stdout.write(shownTurn(told, zone));
   else
-    say(
+    process.stdout.write(
       shownAgain(
         told.records.flatMap((record) => record.requests),
         again,
@@ -127,8 +127,4 @@ async function askedAgain(
     again.push(await askAgain({ model, clock: systemClock }, request, turn.steps, never));
   }
   return again;
-}
-
-function say(text: string): void {
-  process.stdout.write(text);
 }
