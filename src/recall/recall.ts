@@ -2,7 +2,7 @@
 import { OVER } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Embedder, Recall, Scope } from '../core/recall.js';
-import { createIndexThread } from './index-thread.js';
+import { RemoteIndex } from './index-thread.js';
 import { addMissingVectors, createBackground, Indexer } from './indexing.js';
 import { createSearch, type RecallOptions } from './search.js';
 
@@ -22,7 +22,7 @@ export function createRecall(options: RecallOptions): Recall {
   const stopped = new AbortController();
   const entry = options.worker ?? new URL('./recall-worker.js', import.meta.url);
   const idleMs = options.threadIdleMs ?? THREAD_IDLE_MS;
-  const index = createIndexThread(entry, options.file, options.zone, idleMs, clock, log, indexAgain);
+  const index = new RemoteIndex(entry, options.file, options.zone, idleMs, clock, log, indexAgain);
   const indexer = new Indexer(feed, options.files, index);
   let counts = { indexed: 0, vectorsWaiting: 0, former: null as string | null };
   let heard = 0;
@@ -51,7 +51,7 @@ export function createRecall(options: RecallOptions): Recall {
 
   function indexLater(): void {
     if (stopped.signal.aborted) return;
-    if (index.thread.isRunning || heard >= MANY) indexing.wake();
+    if (index.isRunning || heard >= MANY) indexing.wake();
     else stopWaiting ??= clock.after(laterMs, indexing.wake);
   }
 
