@@ -47,6 +47,7 @@ export interface DownloadAsk {
   trusted?: readonly string[];
 }
 
+const FIRST_BYTES = 65_536;
 const MOST_REDIRECTS = 5;
 const REDIRECTS = [301, 302, 303, 307, 308];
 
@@ -133,15 +134,24 @@ async function read(
   if (encoding !== 'identity') {
     return { kind: 'gone', reason: `${server} sends it compressed, which was not asked for` };
   }
-  if (Number(length ?? 0) > maxBytes) return { kind: 'too large' };
-  const pieces: Buffer[] = [];
+  const declared = Number(length ?? 0);
+  if (declared > maxBytes) return { kind: 'too large' };
+  // Into a single buffer: joining pieces at the end would take twice the memory.
+  let bytes: Buffer = Buffer.allocUnsafeSlow(declared || FIRST_BYTES);
   let size = 0;
   heard();
   for await (const chunk of response as AsyncIterable<Buffer>) {
     heard();
+    if (size + chunk.length > maxBytes) return { kind: 'too large' };
+    if (size + chunk.length > bytes.length) bytes = grown(bytes, size + chunk.length);
+    bytes.set(chunk, size);
     size += chunk.length;
-    if (size > maxBytes) return { kind: 'too large' };
-    pieces.push(chunk);
   }
-  return { kind: 'fetched', bytes: Buffer.concat(pieces) };
+  return { kind: 'fetched', bytes: bytes.subarray(0, size) };
+}
+
+function grown(bytes: Buffer, least: number): Buffer {
+  const larger = Buffer.allocUnsafeSlow(Math.max(least, 2 * bytes.length));
+  larger.set(bytes);
+  return larger;
 }
