@@ -7,7 +7,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createArtifacts } from './artifacts/artifacts.js';
-import { createExports } from './chat-export/files.js';
+import { createExports } from './chat-export/export.js';
 import { type Config, modelsOf } from './config.js';
 import { createJobAccess } from './conversation/rights.js';
 import { systemClock } from './core/clock.js';

@@ -7,8 +7,7 @@ import { join, relative, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { openAudit } from './audit-start.js';
-import { type Export, exportOf } from './chat-export/export.js';
-import { writePieces } from './chat-export/files.js';
+import { type Export, exportOf, writePieces } from './chat-export/export.js';
 import {
   askAtTerminal,
   BY_OPERATOR,

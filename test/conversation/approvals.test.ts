@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { createExports } from '../../src/chat-export/files.js';
+import { createExports } from '../../src/chat-export/export.js';
 import { argumentsShown } from '../../src/conversation/approvals.js';
 import { toolSet } from '../../src/conversation/turn/call.js';
 import { createZone } from '../../src/core/dates.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, expect, it } from 'vitest';
-import { createExports } from '../../src/chat-export/files.js';
+import { createExports } from '../../src/chat-export/export.js';
 import type { ChatExports } from '../../src/core/chat-record.js';
 import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
