@@ -104,9 +104,9 @@ function taskOf(raw: Record<string, unknown>): ViapTask {
 function environmentOf(given: Record<string, unknown>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(given).flatMap(([name, value]) => {
-      const isValue = ['string', 'number', 'boolean'].includes(typeof value);
+      if (!['string', 'number', 'boolean'].includes(typeof value)) return [];
       const text = String(value);
-      return isValue && /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !text.includes('\0') ? [[name, text]] : [];
+      return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !text.includes('\0') ? [[name, text]] : [];
     }),
   );
 }

@@ -116,7 +116,7 @@ describe('a task', () => {
     const { cwd, env, args, timeBudgetMin } = taskOf({
       context: { cwd: 7, notes: ['x'], workspace_root: '/w' },
       inputs: {
-        env: { A: 1, B: true, C: 'c', 'D E': 'x', F: null, G: 'a\0b' },
+        env: { A: 1, B: true, C: 'c', 'D E': 'x', F: null, G: 'a\0b', H: { toString: '' } },
         args: ['-x', 3],
         files: 'no',
       },
