@@ -1,6 +1,6 @@
 /** Tools that send through the outbox, next to the answer: `send_message`, `export_chat`, `write_artifact`. */
 import { stat } from 'node:fs/promises';
-import { basename, dirname, extname, join, normalize } from 'node:path';
+import { basename, extname, join, normalize, relative, sep } from 'node:path';
 import * as z from 'zod';
 import type { Artifacts } from '../core/artifacts.js';
 import type { Authorisation } from '../core/authorisation.js';
@@ -8,7 +8,7 @@ import type { OutgoingFile } from '../core/channel.js';
 import { type Archives, type ChatExports, EXPORT_FORMATS } from '../core/chat-record.js';
 import { sizeInWords } from '../core/cut.js';
 import { A_TIME, createZone, momentsOf, type Zone } from '../core/dates.js';
-import { namesIn, nullIfMissing, realOrNull } from '../core/file-access.js';
+import { isWithin, namesIn, nullIfMissing, realOrNull } from '../core/file-access.js';
 import { composed, nameOnDisk } from '../core/file-names.js';
 import type { ChatId } from '../core/ids.js';
 import type { SideMessage, ToolContext, ToolResult } from '../core/tool.js';
@@ -171,14 +171,15 @@ async function inChat(
   const media = join(mediaFolder, chatId);
   const isAnywhere = await mayActAnywhere(caller);
   const own = [nameOnDisk(chat, personaId), 'memory', ARCHIVE].map((name) => join(chat, name));
+  const name = normalize(path);
   const places = [
     { start: chat, within: isAnywhere ? [chat] : own },
     // By their bare names only.
-    ...(normalize(path) === basename(path) && !path.startsWith('.')
-      ? [{ start: media, within: [media] }]
-      : []),
+    ...(name === basename(name) && !name.startsWith('.') ? [{ start: media, within: [media] }] : []),
     ...(isAnywhere ? [groupsDir, mediaFolder].map((start) => ({ start, within: [start] })) : []),
   ];
+  const groups = await realOrSame(groupsDir);
+  const archived = await realOrSame(join(chat, ARCHIVE));
   let outcome: 'forbidden' | 'missing' = 'forbidden';
   for (const { start, within } of places) {
     const found = await orRefusal(openToRead(await readableOnly(start, within), path));
@@ -187,17 +188,21 @@ async function inChat(
       continue;
     }
     await found.handle.close();
-    const { real, names } = found.folder;
+    const { root, names } = found.folder;
     // Programs keep private files in hidden folders.
     if ([...names, found.name].some((name) => name.startsWith('.'))) return 'forbidden';
+    const real = join(root, ...names, found.name);
+    // The chat's own may be a link.
+    const [of = '', folder, ...file] = isWithin(real, archived)
+      ? [chatId, ARCHIVE, relative(archived, real)]
+      : relative(groups, real).split(sep);
     // Some disks ignore case.
-    if (basename(real).toLowerCase() === ARCHIVE) {
-      const of = basename(dirname(real));
-      const archive = isAnywhere || of === chatId ? await archives.find(of, found.name) : null;
+    if (folder?.toLowerCase() === ARCHIVE) {
+      const archive = isAnywhere || of === chatId ? await archives.find(of, file.join(sep)) : null;
       if (archive === null || archive.reset) return 'forbidden';
       if (!isAnywhere && archive.personaId !== personaId) return 'forbidden';
     }
-    return { path: join(real, found.name), name: composed(basename(path)) };
+    return { path: real, name: composed(basename(path)) };
   }
   return outcome;
 }

@@ -1,5 +1,5 @@
 /** The tool that speaks beside the answer: which files it may send, to whom, and as what it asks the outbox. */
-import { mkdir, mkdtemp, readFile, realpath, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, realpath, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -156,6 +156,7 @@ describe('a file', () => {
     ['luna/MEMORY.md', `groups/${HERE}/luna/MEMORY.md`, 'MEMORY.md'],
     ['./memory/../memory/2026-03-10.md', `groups/${HERE}/memory/2026-03-10.md`, '2026-03-10.md'],
     ['id-1.jpg', `media/${HERE}/id-1.jpg`, 'id-1.jpg'],
+    ['./id-1.jpg', `media/${HERE}/id-1.jpg`, 'id-1.jpg'],
   ])('of the chat: %s', async (path, place, name) => {
     const { home, call, posted } = await setUp(FILES);
     expect(await call({ attachment_path: path })).toMatchObject({ content: 'The file is on its way.' });
@@ -295,6 +296,23 @@ describe('of the chat, but not its own', () => {
     await symlink(join(home, `groups/${HERE}`, path), join(home, `groups/${HERE}/luna/link.md`));
     expect((await call({ attachment_path: 'luna/link.md' })).failed).toBe(true);
     expect(posted).toEqual([]);
+  });
+
+  test('where their folder is a link, and in folders of that name that hold none', async () => {
+    const { home, call, posted } = await withArchives();
+    await rename(join(home, `groups/${HERE}/archive`), join(home, 'elsewhere'));
+    await symlink(join(home, 'elsewhere'), join(home, `groups/${HERE}/archive`));
+    await mkdir(join(home, 'elsewhere/old'));
+    await writeFile(join(home, 'elsewhere/old/2026-01-01T10-00-00-luna.md'), 'said');
+    for (const path of Object.keys(ARCHIVES).slice(1).concat('old/2026-01-01T10-00-00-luna.md')) {
+      const { content } = await call({ attachment_path: `archive/${path}` });
+      expect(content, path).toContain('Permission denied');
+    }
+    await call({ attachment_path: 'archive/2026-01-01T10-00-00-luna.md' });
+    await mkdir(join(home, `groups/${HERE}/luna/archive`));
+    await writeFile(join(home, `groups/${HERE}/luna/archive/a.txt`), 'a');
+    await call({ attachment_path: 'luna/archive/a.txt' });
+    expect(posted.map(({ file }) => file?.name)).toEqual(['2026-01-01T10-00-00-luna.md', 'a.txt']);
   });
 
   test("on an owner's word from a control chat any persona's goes, but no archive that was reset", async () => {
