@@ -216,14 +216,16 @@ async function findEnd(folder: string, at: string): Promise<AuditEnd> {
 async function withoutHead(folder: string, state: string, at: string): Promise<AuditEnd> {
   const head = { ...NEW_HEAD };
   let begins: Link | null = null;
+  let from: number | null = null;
   let isEmpty = true;
   for await (const { name, bytes } of filesIn(folder, 'oldest first')) {
     isEmpty = false;
-    if (name === CURRENT) Object.assign(head, { bytes: bytes.length, from: head.n + 1 });
+    if (name === CURRENT) head.bytes = bytes.length;
     for (const { bytes: line } of linesOf(bytes)) {
       const read = readLine(line);
       if (read === null) continue;
       begins ??= linkBefore(read.line);
+      if (name === CURRENT) from ??= read.line.n;
       if (read.intact) Object.assign(head, { n: read.line.n, hash: read.line.hash });
     }
   }
@@ -231,9 +233,9 @@ async function withoutHead(folder: string, state: string, at: string): Promise<A
     await writeHead(folder, NEW_HEAD);
     return { head, notes: [] };
   }
-  if (head.bytes === 0) head.from = head.n + 1;
   const what = `audit.head ${state}: whether entries are missing before this is not known`;
-  return { head: { ...head, begins: begins ?? BEGINNING }, notes: [ownEntry('broken', what, at)] };
+  const known = { ...head, from: from ?? head.n + 1, begins: begins ?? BEGINNING };
+  return { head: known, notes: [ownEntry('broken', what, at)] };
 }
 
 /** False if the older file's name is taken: nothing is ever overwritten. */

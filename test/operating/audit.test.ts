@@ -134,6 +134,16 @@ describe('older files', () => {
     ).toBeGreaterThan(0);
   });
 
+  it('go on whole after audit.head was lost and those before had gone', async () => {
+    const audit = auditIn(folder, { fileBytes: 1_000, keepBytes: 4_000 });
+    for (let i = 1; i <= 20; i++) await enter(audit, `entry ${i}`);
+    for (const name of [...(await olderIn(folder)), 'audit.head']) await unlink(join(folder, name));
+    for (let i = 1; i <= 5; i++) await enter(audit, `later ${i}`);
+    expect((await olderIn(folder)).length).toBeGreaterThan(0);
+    expect((await verifyAudit(folder)).broken?.what).toContain('audit.head is gone');
+    expect(await olderIn(folder)).not.toContain('audit.1.jsonl');
+  });
+
   it('that should be gone, or were renamed when the process ended, break nothing', async () => {
     const audit = auditIn(folder, { fileBytes: 1_000, keepBytes: 3_000 });
     await enter(audit, 'first');
