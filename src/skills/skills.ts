@@ -215,14 +215,15 @@ async function bundlesIn(folder: string) {
     for (const name of names ?? []) {
       if (++looked > MOST_FOLDERS) return true;
       const place = group === null ? name : `${group.name}/${name}`;
-      const real = realOf(join(at, name));
+      const path = join(at, name);
+      const real = realOf(path);
       const bound =
         real === null ? null : group === null ? topBoundOf(real, top) : boundOf(real, group.bound);
       if (real === null || bound === null) {
         problem(place, real === null ? NOWHERE : group === null ? TO_ITSELF : LEADS_OUT);
         continue;
       }
-      const file = fileIn(real);
+      const file = fileIn(path);
       if (file !== null) {
         isFound = true;
         if (!isBelow(file.real, bound)) problem(place, LEADS_OUT);

@@ -205,6 +205,13 @@ it('are taken from a group of links to the folder in which programs keep them', 
   expect(problems).toEqual(['all', 'three'].map((name) => ({ name: `mine/${name}`, why: OUT })));
 });
 
+it('without a name are called as their folder, or a link to it, is called here', async () => {
+  await mkdir(join(home, 'outside'));
+  await writeFile(join(home, 'outside/SKILL.md'), '---\ndescription: About it.\n---\n');
+  await symlink(join(home, 'outside'), join(folder, 'linked'));
+  expect((await skillsOn().list()).skills).toMatchObject([{ name: 'linked', place: 'linked' }]);
+});
+
 it('are loaded by whom their file says', async () => {
   await put('deploy', text('deploy', 'disable-model-invocation: true\n'));
   await put('rules', text('rules', 'user-invocable: false\n'));
