@@ -1,5 +1,5 @@
 /** Findings of `coterie doctor` on files: colliding names, personas; and the route of one message. */
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { type Config, modelsOf } from './config.js';
 import { entriesBelow, within } from './core/beneath.js';
 import { Fault } from './core/errors.js';
@@ -23,7 +23,7 @@ export async function nameFindings(folders: readonly string[]): Promise<string[]
       let looked = 0;
       for await (const { path, name } of entriesBelow(open)) {
         if (++looked > MOST_ENTRIES) break;
-        const looks = join(folder, dirname(path), composed(name));
+        const looks = JSON.stringify([folder, dirname(path), composed(name)]);
         const times = (names.get(looks)?.times ?? 0) + 1;
         names.set(looks, { folder, path, times });
       }
