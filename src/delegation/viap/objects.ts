@@ -64,10 +64,10 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** A field, its form, and the two in words. */
-export type Required = readonly [key: string, form: z.ZodType, wanted: string];
+export type Requirement = readonly [key: string, form: z.ZodType, wanted: string];
 
 /** In words: the fields that are missing or of another form. */
-export function lacking(given: Record<string, unknown>, required: readonly Required[]): string[] {
+export function lacking(given: Record<string, unknown>, required: readonly Requirement[]): string[] {
   return required.flatMap(([key, form, wanted]) => (form.safeParse(given[key]).success ? [] : [wanted]));
 }
 

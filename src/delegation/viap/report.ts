@@ -11,7 +11,7 @@ import type { ToolCall } from '../../core/model.js';
 import { NEEDS_INSTRUCTION } from '../../core/task.js';
 import type { Step } from '../../core/transcript.js';
 import { findArtifact } from '../place.js';
-import { canonical, isBegun, lacking, parsed, type Required, typedIn, withTexts } from './objects.js';
+import { canonical, isBegun, lacking, parsed, type Requirement, typedIn, withTexts } from './objects.js';
 import type { ViapTask } from './task.js';
 
 /** Limits of one text in a report, and of one list. */
@@ -146,7 +146,7 @@ export function failureReport(taskId: string, where: string, message: string, ou
 
 const CUT_OFF = `The ${VIAP_REPORT} in it is no valid JSON, or is cut off.`;
 
-const REQUIRED: readonly Required[] = [
+const REQUIRED: readonly Requirement[] = [
   ['viap_version', z.literal(['3', 3]), 'viap_version "3"'],
   ['task_id', z.string().min(1), 'task_id (that of the task)'],
   ['success', z.boolean(), 'success (true or false)'],

@@ -1,7 +1,7 @@
 /** The task of VIAP v3 (seed 000). Six fields are required; the others never lead to a refusal. Pure. */
 import * as z from 'zod';
 import type { Task } from '../../core/task.js';
-import { isBegun, isObject, lacking, objectsIn, parsed, type Required, typedIn } from './objects.js';
+import { isBegun, isObject, lacking, objectsIn, parsed, type Requirement, typedIn } from './objects.js';
 
 export interface ViapTask {
   /** Chosen by the task's author: not safe in a path. */
@@ -19,10 +19,10 @@ export interface ViapTask {
 const VIAP_TASK = 'VIAP_V3_TASK';
 
 const words = z.string().refine((text) => text.trim() !== '');
-const REQUIRED: Required[] = [
+const REQUIRED: Requirement[] = [
   ['viap_version', z.literal(['3', 3]), 'viap_version "3"'],
   ['type', z.literal(VIAP_TASK), `type "${VIAP_TASK}"`],
-  ...['task_id', 'title', 'goal'].map((name): Required => [name, words, `${name} (a text)`]),
+  ...['task_id', 'title', 'goal'].map((name): Requirement => [name, words, `${name} (a text)`]),
   ['instructions', z.array(words).min(1), 'instructions (a list of texts, at least one)'],
 ];
 const heads = z.object({ task_id: words, title: words, goal: words });
