@@ -32,7 +32,7 @@ interface RequesterOptions extends GivenRecipe {
 /** A job that was pushed. */
 interface VectorRequest {
   resolve(outcome: Outcome): void;
-  /** Also rejects the requests made with it. */
+  /** Rejects the whole batch. */
   fail(error: unknown): void;
 }
 
@@ -105,22 +105,21 @@ class Requester implements VectorSource {
     const { clock } = this.options;
     const outcomes: Outcome[] = [];
     while (outcomes.length < texts.length) {
-      const some = texts.slice(outcomes.length, outcomes.length + this.atOnce);
+      const until = outcomes.length + this.atOnce;
       const begun = clock.now();
       try {
-        outcomes.push(...(await this.request(some, ask)));
+        outcomes.push(...(await this.request(texts.slice(outcomes.length, until), ask)));
       } finally {
         const took = clock.now() - begun;
-        // More only help if they were as many as allowed.
+        // More only help if as many as allowed were answered.
         if (took > SLOW_MS) this.atOnce = Math.max(FEWEST, this.atOnce >> 1);
-        else if (took < QUICK_MS && some.length === this.atOnce)
-          this.atOnce = Math.min(MOST, this.atOnce * 2);
+        else if (took < QUICK_MS && outcomes.length === until) this.atOnce = Math.min(MOST, this.atOnce * 2);
       }
     }
     return outcomes;
   }
 
-  /** One outcome per text. Rejects as soon as one is known to fail, and takes those that no worker has taken from the queue. */
+  /** One outcome per text. Rejects as soon as one is known to fail, and removes from the queue what no worker has taken. */
   private async request(texts: string[], { signal, as }: VectorAsk): Promise<Outcome[]> {
     const { queue, model, newId, clock, timeoutSeconds } = this.options;
     if (as !== undefined && as.model !== model)

@@ -234,6 +234,12 @@ describeWithRedis('a requester', () => {
     const clock = manualClock();
     const { embedder } = open({ clock });
     const documents = Array.from({ length: 1000 }, (_, n) => `document ${n}`);
+    const caller = new AbortController();
+    const abandoned = thrownBy(embedder.embed(documents, asking('document', caller.signal)));
+    await expect.poll(() => redis.llen(queue)).toBe(64);
+    caller.abort();
+    expectUnavailable(await abandoned);
+    await expect.poll(() => redis.llen(queue)).toBe(0);
     const indexing = embedder.embed(documents, asking('document'));
     const answerAll = async (count: number) => {
       await expect.poll(() => redis.llen(queue), { interval: 5 }).toBe(count);
