@@ -98,6 +98,7 @@ interface BundlePlace {
   place: string;
   /** Links resolved. */
   folder: string;
+  /** Links not resolved: a skill without a name is called as its folder is here. */
   file: string;
 }
 
