@@ -79,11 +79,10 @@ async function idsByRoom({ feed, signal }: ExportParts, ask: ExportAsk): Promise
   return [...rooms.values()].sort((a, b) => rank(a) - rank(b));
 }
 
-// Exports and files of questions, `data/exports/<chat_id>/<key>/<name>`, kept for two days at most.
-
 /** Longer than `delivery.max_age_hours` usually is. */
 const KEPT_MS = 2 * 86_400_000;
 
+/** Exports and files of questions: `data/exports/<chat_id>/<key>/<name>`. */
 export interface KeptExports extends ChatExports {
   tidy(): Promise<void>;
 }

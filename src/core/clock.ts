@@ -83,8 +83,6 @@ export function leaseOf({ owner, clock }: { owner: string; clock: Clock }) {
   return { owner, now: clock.now(), leaseMs: LEASE_MS };
 }
 
-// Waiting that ends in any case.
-
 /** Resolves when the work is done, after `ms`, or when the signal aborts. Rejects only with the work. */
 export async function orAfter(
   work: Promise<unknown>,

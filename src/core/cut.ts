@@ -107,8 +107,6 @@ export function decodedAs(encoding: string, bytes: Buffer, isCut = false): strin
   }
 }
 
-// Lines of texts: pieces for search, keys that identify a line, and lines that were added.
-
 /** In characters, so that search hits stay short. */
 const LONGEST = 1_500;
 

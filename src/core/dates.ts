@@ -94,8 +94,6 @@ export function timeWithZone(at: number, timezone: string): string {
   return `${createZone(timezone).time(at)} (${timezone})`;
 }
 
-// Times given by people and models: a date, a time, or an age.
-
 export const A_TIME = 'a date (2026-01-31), a time (2026-01-31T14:30), or how long ago (7d, 12h, 30m)';
 
 const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000 };

@@ -127,8 +127,6 @@ function isUtf16(bytes: Buffer): boolean {
   return (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
 }
 
-// Folders by their real paths, and whether a path lies inside one.
-
 /** By names: `/a/bc` is not within `/a/b`. */
 export function isWithin(path: string, folder: string): boolean {
   return path === folder || isBelow(path, folder);

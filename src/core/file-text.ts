@@ -120,9 +120,7 @@ function refusalOf(source: string): string | null {
   return null;
 }
 
-// Sets one key of a YAML text or of front matter, and preserves the rest, with comments and order.
-
-/** null if the text is not a YAML map that can be edited reliably. */
+/** With one key set, and comments and order preserved; null if this is no YAML map that can be edited reliably. */
 export function withKey(source: string, key: string, value: string | boolean): string | null {
   const document = documentOf(source);
   if (document.errors.length > 0) return null;

@@ -219,8 +219,6 @@ async function syncedSize(file: string): Promise<number> {
   }
 }
 
-// Encrypts files with a passphrase, streaming, in the format of age (age-encryption.org/v1), which `age -d` reads.
-
 /** `workFactor` is for tests. */
 export interface Secret {
   passphrase: string;
@@ -232,6 +230,7 @@ const BEGINNING = 'age-encryption.org/';
 /** The scrypt work factor, log2, as in age: about a second and 256 MB per attempt at a passphrase. */
 const WORK_FACTOR = 18;
 
+/** Streams, in the format of age (age-encryption.org/v1), which `age -d` reads. */
 async function encrypt(
   from: string,
   to: string,

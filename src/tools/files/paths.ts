@@ -244,7 +244,7 @@ export async function usedBy(work: string, quota: Quota) {
   return used;
 }
 
-/** From files changed since a time (ms): else any user of the machine could run them as the gateway's user. */
+/** Clears setuid and setgid in files changed since a time (ms): else any user could run them as the gateway's. */
 export async function withoutSetId(folder: string, since: number): Promise<void> {
   await within(folder, [], async (root) => {
     for await (const entry of entriesBelow(root)) {

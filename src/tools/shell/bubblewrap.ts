@@ -1,4 +1,4 @@
-/** bubblewrap's options: a command sees programs, its folders and received files; no network, processes, privileges. */
+/** bubblewrap's options: a command sees programs, its folders and received files; no other process, no privileges. */
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { lstat, readlink } from 'node:fs/promises';
