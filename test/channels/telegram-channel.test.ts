@@ -253,6 +253,18 @@ describe('polling', () => {
     expect(clock.sleeping()).not.toContain(1000);
   });
 
+  test('a left-over webhook whose removal failed is removed at the next attempt', async () => {
+    fake.setWebhook('http://127.0.0.1:9/somewhere');
+    fake.fail('deleteWebhook', { status: 502, description: 'Bad Gateway' });
+    fake.say({ text: 'waiting' });
+    await start();
+    await clock.asleep(1000);
+    await clock.advance(1000);
+    await until(() => batches.length === 1);
+    expect(texts()).toEqual(['waiting']);
+    expect(fake.callsOf('deleteWebhook')).toHaveLength(2);
+  });
+
   test('stopping waits for what is being stored, and ends the open question at once', async () => {
     let finish: (() => void) | null = null;
     store = () =>

@@ -5,7 +5,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Recipient } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, orAfter } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
@@ -100,7 +100,7 @@ export function createBots(
   const absentUntil = new LRUCache<string, number>({ max: MOST_CHATS });
   const whereOf = (bot: Bot, chat: Address) => `${bot.id} ${chat}`;
   const lastToHear = new LRUCache<Address, Bot>({ max: MOST_CHATS });
-  let loggedIn: Promise<unknown> | null = null;
+  let loggedIn: Promise<void> | null = null;
 
   /** Finds a bot by its id; null is the main one. */
   const withId = (id: number | null) => (id === null ? main : personas.find((bot) => bot.id === id));
@@ -118,10 +118,12 @@ export function createBots(
     /** Resolves when every persona's bot has tried to log in, or after a few seconds. */
     async loggedIn(signal: AbortSignal): Promise<void> {
       if (personas.length === 0) return;
-      loggedIn ??= Promise.race([
+      loggedIn ??= orAfter(
         Promise.allSettled(personas.map((bot) => bot.logIn(signal))),
-        clock.sleep(LOGIN_MS, signal),
-      ]);
+        LOGIN_MS,
+        clock,
+        signal,
+      );
       await loggedIn;
     },
 

@@ -4,6 +4,7 @@
  * gets 200.
  */
 import type { ChannelHost, ChannelState, Receive } from '../../core/channel.js';
+import { orAfter } from '../../core/clock.js';
 import { createMutex } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
 import type { InboundEvent } from '../../core/message.js';
@@ -97,7 +98,7 @@ export function createStoring({ host, bot, bots, receive, presses, signal }: Bot
       if (attempts >= SUSPECT) {
         // It waits until no turn is running, which would end with it.
         const { settled } = await receiveBatch([]);
-        await Promise.race([settled(), host.clock.sleep(SETTLE_MS, signal)]);
+        await orAfter(settled(), SETTLE_MS, host.clock, signal);
         if (signal.aborted) throw new Error('the channel stops');
       }
       await attemptsMade.note(place, attempts + 1);
@@ -193,8 +194,8 @@ export function poll(intake: BotIntake): Promise<void> {
       await round(failures);
     } catch (error) {
       if (!mayRemoveWebhook || signal.aborted || !isWebhookInTheWay(bot.api.failure(error))) throw error;
-      mayRemoveWebhook = false;
       await removeWebhook(intake);
+      mayRemoveWebhook = false;
       await round(1);
     }
   });
