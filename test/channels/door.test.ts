@@ -68,6 +68,11 @@ describe('a message that is longer than any platform lets it be', () => {
     const named = onWhatsApp({ conversation: 'hi' }, 'n'.repeat(10_000));
     expect(named).toMatchObject({ sender: { name: `${'n'.repeat(255)}…` } });
   });
+
+  it('also in the name of a file', () => {
+    const event = onTelegram('', { document: { file_id: '1', file_name: 'f'.repeat(200_000) } });
+    expect(JSON.stringify(event).length).toBeLessThan(66_000);
+  });
 });
 
 describe('a contact card', () => {

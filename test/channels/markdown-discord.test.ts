@@ -31,6 +31,7 @@ describe('as Discord writes it', () => {
     ['> a **b**\n>\n> c\n\nd', '> a **b**\n>  \n> c\n\nd'],
     ['> - a\n>   - b', '> • a\n>   ◦ b'],
     ['> a\n> ```\n> b\n> ```', '> a\n```\nb\n```'],
+    ['> ```\n> a\n> ```\n>\n> b', '```\na\n```\n\n> b'],
     ['```c++\na\n```', '```c++\na\n```'],
     ['```what is this\na\n```', '```what\na\n```'],
     ['```c#\na\n```', '```\na\n```'],

@@ -166,7 +166,9 @@ function blocksOf(part: Part): Block[] {
   let fenceEnd = 0;
 
   function endLine(): void {
-    blocks.push({ kind: 'line', quoted, runs });
+    const last = blocks.at(-1);
+    const isInside = !isBlank(runs) || (last?.kind === 'line' && last.quoted);
+    blocks.push({ kind: 'line', quoted: quoted && isInside, runs });
     runs = [];
     quoted = false;
   }
@@ -192,7 +194,7 @@ function blocksOf(part: Part): Block[] {
     }
   }
   if (runs.length > 0) endLine();
-  // An empty line inside a quote belongs to it, but not one at its end.
+  // An empty line inside a quote belongs to it, but not one at its start or end.
   let isGoingOn = false;
   for (const block of blocks.toReversed()) {
     if (block.kind === 'line' && isBlank(block.runs)) block.quoted &&= isGoingOn;

@@ -4,6 +4,7 @@
  */
 import type { Chat, Message, Update, User, Voice } from 'grammy/types';
 import type { InboundMessage } from '../../core/message.js';
+import { text } from '../kit/incoming.js';
 
 export const ALLOWED_UPDATES = [
   'message',
@@ -84,9 +85,7 @@ function object(kind: string, value: unknown, depth: number): Record<string, unk
 
 /** A field that is not read stays unchanged: its name reveals message kinds newer than this code. */
 function field(kind: string, name: string, value: unknown, depth: number): unknown {
-  if (TEXTS.has(name) || (name === 'id' && kind === 'callback_query')) {
-    return typeof value === 'string' ? value : undefined;
-  }
+  if (TEXTS.has(name) || (name === 'id' && kind === 'callback_query')) return text(value);
   if (NUMBERS.has(name) || name === 'id') return Number.isSafeInteger(value) ? value : undefined;
   if (FLAGS.has(name)) return value === true;
   if (LISTS.has(name) && Array.isArray(value)) {
