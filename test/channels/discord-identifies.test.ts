@@ -45,9 +45,9 @@ function travelling(start: number) {
 }
 
 async function begin(clock: Clock, state: ChannelState, signal: AbortSignal): Promise<void> {
-  const timing = { clock, log: quietLog };
-  await clock.sleep(await identifyPauseMs({ ...timing, state }), signal);
-  if (!signal.aborted) await countIdentify({ ...timing, state });
+  const host = { clock, log: quietLog, state };
+  await clock.sleep(await identifyPauseMs(host), signal);
+  if (!signal.aborted) await countIdentify(host);
 }
 
 test('a supervisor that starts it again at once, all day long: never near the thousand of Discord', async () => {

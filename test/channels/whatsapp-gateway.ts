@@ -9,8 +9,6 @@ import type { FakeWhatsApp } from '../fakes/whatsapp-words.js';
 import { ALL_LET_IN, sendOptions } from '../harness/sending.js';
 import { straight } from '../harness/straight.js';
 
-/** How long the channel waits for an ack. */
-
 const READ_TOLD_AFTER_MS = 500;
 
 export interface MemoryState extends ChannelState {

@@ -45,9 +45,6 @@ export class CallFailed extends Error {
   }
 }
 
-/** The call timed out, or its caller stopped waiting. */
-const NO_ANSWER = 'Discord gave no answer in time';
-
 export function failureOf(error: unknown): DiscordFailure {
   if (error instanceof CallFailed) return error.failure;
   const nothing = { code: null, status: null, retryAfterMs: null };
@@ -66,7 +63,10 @@ export function failureOf(error: unknown): DiscordFailure {
     const retryAfterMs = error.retryAfter > 0 ? error.retryAfter : null;
     return { ...nothing, reason: 'Discord limits the rate', status: 429, retryAfterMs };
   }
-  if (error instanceof Error && error.name === 'AbortError') return { ...nothing, reason: NO_ANSWER };
+  // The call timed out, or its caller stopped waiting.
+  if (error instanceof Error && error.name === 'AbortError') {
+    return { ...nothing, reason: 'Discord gave no answer in time' };
+  }
   return { ...nothing, reason: `Discord cannot be reached: ${wordsFor(error)}` };
 }
 

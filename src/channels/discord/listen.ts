@@ -44,7 +44,7 @@ function createQueue(parts: DiscordParts, receive: Receive, signal: AbortSignal)
   const waiting: Item[] = [];
   const inTurn = createMutex();
 
-  /** Called once per item, and each call takes at least one: its item is stored when it returns. */
+  /** Called once per item, and takes at least one: an item is stored when its own call returns. */
   async function storeNext(): Promise<void> {
     // Fetched events are already one batch.
     const fetched = waiting.findIndex(({ packet }) => packet === null);

@@ -13,7 +13,7 @@ import { backoffMs, type State, supervise } from '../kit/supervise.js';
 import type { Bot, Bots } from './bots.js';
 import type { createPresses } from './changes.js';
 import { numberCopies } from './events.js';
-import { CallError, isWebhookInTheWay } from './failure.js';
+import { isWebhookInTheWay } from './failure.js';
 import { inbound } from './inbound.js';
 import { ALLOWED_UPDATES } from './update.js';
 
@@ -215,9 +215,8 @@ async function getUpdates(
     ...(from > 0 ? { offset: from } : {}),
   };
   const limits = { signal, ms: WATCHDOG_MS };
-  const done = await api.attempt((raw, ended) => raw.getUpdates(request, ended), limits);
-  if ('failure' in done) throw new CallError(done.failure);
-  if (Array.isArray(done.answer)) return done.answer;
+  const updates: unknown = await api.call((raw, ended) => raw.getUpdates(request, ended), limits);
+  if (Array.isArray(updates)) return updates;
   throw new Error('Telegram answered getUpdates with something else than updates');
 }
 
