@@ -59,6 +59,11 @@ const NAMED = new RegExp(
   String.raw`(?:<function=(?<fun>[^>\n<]{1,200})>|<${PREFIX}invoke name=["'](?<invoked>[^"'\n<>]{1,200})["']>|(?:function<[|｜]tool[_▁]sep[|｜]>\s*|call:)?(?<bare>[\w.-]{1,80}(?::\d{1,4})?)(?=${APART}(?:\{|<arg_key>)))${APART}`,
   'uy',
 );
+/** A call begins whose name or arguments are missing. */
+const BEGUN = new RegExp(
+  String.raw`(?<=[|｜]>\s*<[|｜]tool[_▁]call[_▁]begin[|｜]>\s*)|<function=|<${PREFIX}invoke name=|[\w.:-]{1,80}(?:\[[AC]|\s*<(?:[|｜]tool[_▁]|arg_))`,
+  'uy',
+);
 const TAGS_END = new RegExp(String.raw`\s*${TAGGED_END}`, 'uy');
 const PARAMETER = new RegExp(
   String.raw`\s*<(?:(?<prefix>${PREFIX})parameter(?:=(?<set>[^>\n<]{1,200})| name=["'](?<named>[^"'\n<>]{1,200})["'][^<>\n]{0,100})>|arg_key>(?<key>[^<]{1,200})</arg_key>\s*<arg_value>)`,
@@ -118,7 +123,8 @@ export class Blocks {
       const isClosed = wrapper !== undefined && matchAt(CLOSED, text, reader.at) !== null;
       return whole(isClosed ? CLOSED.lastIndex : reader.at, calls);
     }
-    const end = this.find(wrapper === undefined ? TAGGED_ENDS : WRAPPER_ENDS, reader.at);
+    const ending = wrapper !== undefined ? WRAPPER_ENDS : tagged !== undefined ? TAGGED_ENDS : null;
+    const end = ending && this.find(ending, reader.at);
     if (end !== null) return { end, calls: null, isOpen: false };
     return { end: reader.isOpen ? text.length : reader.at, calls: null, isOpen: reader.isOpen };
   }
@@ -181,12 +187,14 @@ class CallReader {
         : calls.filter((call) => call !== null);
     }
     const named = this.take(NAMED);
-    if (named === null) return null;
+    if (named === null) return matchAt(BEGUN, this.text, this.at) === null ? null : this.broken(true);
     const { fun, invoked, bare } = named.groups ?? {};
     const name = fun ?? invoked ?? bare ?? '';
     const given = this.text[this.at] === '{' ? this.jsonObject() : this.parameters();
     if (given === null) return this.broken();
-    if (bare === undefined && this.take(TAGS_END) === null) return this.broken(true);
+    const isEnded =
+      bare === undefined ? this.take(TAGS_END) : 'json' in given || matchAt(/\s*<\//uy, this.text, this.at);
+    if (!isEnded) return this.broken(true);
     return [{ name, given }];
   }
 

@@ -121,6 +121,13 @@ describe.each(FORM_NAMES)('%s', (form) => {
     }
   });
 
+  test('cut off anywhere, it is carried out whole or not at all', () => {
+    for (let end = 1; end < written.length; end++) {
+      const calls = asObjects(read(written.slice(0, end)));
+      expect([[], EXPECTED]).toContainEqual(calls);
+    }
+  });
+
   test('of a tool that is not offered it is cut, and the model is told', () => {
     const found = read(written.replaceAll('write_memory', 'fly_away'), TOOLS);
     // Lists in brackets and names with parentheses are also words.
@@ -209,6 +216,13 @@ describe('what cannot be read', () => {
     '<function=write_memory>\n<parameter=content>figs',
     '[TOOL_CALLS][{"name": "write_memory", "arguments":',
     '<|python_tag|>memory.write(content="figs")',
+    '[TOOL_CALLS]write_memory[AR',
+    '<tool_call>\n<function=write_memory',
+    '<function_calls>\n<invoke name="write_memory"',
+    '<tool_call>write_memory\n<arg_key>scope</arg_key>\n<arg_value>chat_daily</arg_value>\n<arg_key>con',
+    '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>write_memory\n',
+    '<|tool_calls_section_begin|><|tool_call_begin|>functions.write_memory:0<|tool_call_argument_begin|>',
+    '<|tool_calls_section_begin|><|tool_call_begin|>functions.write_mem',
     '<tool_call>call:write_memory{content:<|"|>figs<|"|>}<tool_call|>',
     '<invoke name="write_memory"><parameter name="content">figs</invoke>',
     '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>write_memory\n```json\n{"a":\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
