@@ -6,6 +6,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { LastRequests } from '../../src/conversation/context/knowledge.js';
 import type { Settings } from '../../src/conversation/services.js';
 import type { Attachment, InboundMessage } from '../../src/core/message.js';
 import type { ModelRequest } from '../../src/core/model.js';
@@ -231,6 +232,27 @@ describe('a window with cached messages', () => {
       { numRuns: rounds({ few: 5, many: 50 }) },
     );
   }, 240_000);
+
+  it('is not overwritten by a run that was cut off before the room changed', () => {
+    const kept = new LastRequests();
+    const at = (revision: number) => ({ room: 'test_1', personaId: 'default', revision });
+    const memory = { memory: 'new', dailyLog: '', recalled: '', summary: '' };
+    kept.keep(at(2), { memory });
+    kept.keep(at(1), { memory: { ...memory, memory: 'old' } });
+    expect(kept.of(at(2)).memory).toBe(memory);
+  });
+
+  it('gives way to others when all prompts together become large', () => {
+    const kept = new LastRequests();
+    const at = (n: number) => ({ room: `test_${n}`, personaId: 'default', revision: 0 });
+    for (let n = 0; n < 20; n++) {
+      kept.keep(at(n), {
+        memory: { memory: 'm'.repeat(1_000_000), dailyLog: '', recalled: '', summary: '' },
+      });
+    }
+    expect(kept.of(at(0)).memory).toBeNull();
+    expect(kept.of(at(19)).memory).not.toBeNull();
+  });
 
   it('says of a turn that had no answer so, however far back it lies', async () => {
     const on = await workbench();

@@ -234,7 +234,7 @@ const CHARS_AROUND_EACH = 400;
 export class LastRequests {
   private readonly kept = new LRUCache<string, LastRequest & { revision: number }>({
     maxSize: MOST_CHARS,
-    sizeCalculation: ({ window }) => CHARS_AROUND_EACH + (window === null ? 0 : charsOf(window)),
+    sizeCalculation: charsOf,
   });
 
   of({ room, personaId, revision }: ViewState): LastRequest {
@@ -244,16 +244,14 @@ export class LastRequests {
 
   keep(view: ViewState, changed: Partial<LastRequest>): void {
     const key = `${view.room}\n${view.personaId}`;
-    const revision = Math.max(view.revision, this.kept.get(key)?.revision ?? 0);
-    this.kept.set(key, { ...this.of({ ...view, revision }), ...changed, revision });
+    // A run that was cut off may come to this after the next one.
+    if (view.revision < (this.kept.get(key)?.revision ?? 0)) return;
+    this.kept.set(key, { ...this.of(view), ...changed, revision: view.revision });
   }
 }
 
-function charsOf({ messages, steps }: StoredWindow): number {
-  let chars = messages.length * CHARS_AROUND_EACH;
-  for (const { text } of messages) chars += text.length;
-  for (const step of [...steps.values()].flat()) {
-    chars += CHARS_AROUND_EACH + (step.kind === 'result' ? step.content.length : 0);
-  }
-  return chars;
+function charsOf({ prefix, window, memory }: LastRequest): number {
+  const others = JSON.stringify([prefix, memory, ...(window?.steps.values() ?? [])]).length;
+  const messages = window?.messages ?? [];
+  return messages.reduce((chars, { text }) => chars + CHARS_AROUND_EACH + text.length, others);
 }
