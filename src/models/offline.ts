@@ -223,9 +223,8 @@ function memoryText(read: string): string {
   return /^\([^\n]*\)$/.test(read.trim()) ? '' : read.trim();
 }
 
-/** The result of a failed tool begins with its name. */
 function isFailed(tool: string, result: string): boolean {
-  return result.startsWith(`${tool} failed`);
+  return result.startsWith(`${tool} failed`) || /^(?:Not run|Interrupted): /.test(result);
 }
 
 function answerOf(result: string): string {

@@ -16,7 +16,8 @@ interface World {
   tier1: string;
   /** What the write tool answers instead of writing. */
   refusal?: string;
-  readFails?: boolean;
+  /** What the read tools answer instead of reading. */
+  readFails?: string;
   tools?: ToolDescription[];
 }
 
@@ -28,7 +29,7 @@ function runTool(
   name: string,
   args: { tier?: number; content?: string; scope?: string },
 ): string {
-  if (world.readFails) return `${name} failed: I cannot read my memory files just now. Nothing was changed.`;
+  if (world.readFails) return world.readFails;
   if (name === 'read_memory')
     return `# Memory\n\n## Tier 1 — Long term\n\n${world.tier1}\n\n## Tier 2 — Mid term\n`;
   if (name === 'read_tiered_memory') return world.tier1 || '(Tier 1 is empty.)';
@@ -172,8 +173,12 @@ describe('remember that …', () => {
     expect(reply).toContain(words);
   });
 
-  test('a memory that cannot be read is not overwritten', async () => {
-    const { reply, calls } = await say('remember that I prefer tea', { tier1: 'x', readFails: true });
+  test.each([
+    'read_tiered_memory failed: I cannot read my memory files just now.',
+    'Interrupted: the gateway ended while this ran.',
+    'Not run: one answer may make 8 calls.',
+  ])('a memory of which it reads %j is not overwritten', async (readFails) => {
+    const { reply, calls } = await say('remember that I prefer tea', { tier1: 'x', readFails });
     expect(calls).toEqual(['read_tiered_memory']);
     expect(reply).toContain('could not save');
   });
@@ -228,7 +233,10 @@ describe('what do you remember?', () => {
     const { reply } = await say('what do you remember?', { tier1: '😀'.repeat(5000) });
     expect(reply).toContain('MEMORY.md');
     expect(reply).not.toMatch(/\p{Surrogate}/u);
-    const { reply: failure } = await say('what do you remember?', { tier1: 'x', readFails: true });
+    const { reply: failure } = await say('what do you remember?', {
+      tier1: 'x',
+      readFails: 'read_memory failed: I cannot.',
+    });
     expect(failure).toContain('cannot read');
   });
 });
