@@ -338,7 +338,7 @@ async function relayTo(gateway: string, secret: string, outward: Outward) {
   };
 }
 
-/** Messages, and the end. Nothing is said to Discord before it has greeted us. */
+/** Passes on messages and the close. Discord speaks first, so nothing is sent to it before it is connected. */
 function passOn(from: WebSocket, to: WebSocket): void {
   from.on('message', (data, isBinary) => to.send(data, { binary: isBinary }));
   // A close follows.

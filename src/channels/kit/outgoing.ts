@@ -1,4 +1,4 @@
-/** Outgoing content: files read from disk, the speaker's name, button labels, answers to presses. */
+/** Outgoing content: files read from disk, the speaker's name, short labels, answers to presses. */
 import { readFile, stat } from 'node:fs/promises';
 import type { ChoiceOutcome, OutgoingFile, Part, SendResult, ShownSpeaker } from '../../core/channel.js';
 import { sizeInWords } from '../../core/cut.js';

@@ -1,7 +1,7 @@
 /**
- * LaTeX in a reply: `$…$`, `$$…$$`, `\(…\)`, `\[…\]`, `\begin{…}…\end{…}`, also unfinished at its end. Markdown would
- * read its characters as markup, so each formula is replaced before parsing and restored afterwards. Code,
- * addresses and amounts in dollars are no formulas. Linear time.
+ * LaTeX in a reply: `$…$`, `$$…$$`, `\(…\)`, `\[…\]`, `\begin{…}…\end{…}`, and a formula that is still being written at
+ * the end. Markdown would read its characters as markup, so each is replaced before parsing and restored
+ * afterwards. Code, addresses and amounts in dollars are no formulas. Linear time.
  */
 import type { StateCore, Token } from 'markdown-it';
 

@@ -121,7 +121,7 @@ export function without(run: StyledRun, unwanted: readonly Style[]): StyledRun {
   return { ...run, styles: run.styles.filter((style) => !unwanted.includes(style)) };
 }
 
-/** Consecutive runs of which `keyOf` says the same. */
+/** Groups of consecutive runs with the same key. */
 export function grouped(runs: readonly StyledRun[], keyOf: (run: StyledRun) => unknown): StyledRun[][] {
   const groups: StyledRun[][] = [];
   let last: unknown;

@@ -48,7 +48,7 @@ function fenced(code: string, tooMany: RegExp): string {
 function whatsappLine(line: readonly StyledRun[], item: ListItem | null): string {
   const start = item === null ? '' : `${item.marker.replace('•', '-')} `;
   let written = '';
-  /** Positions of marker characters in the text, which are none. */
+  /** Positions of characters in the text that look like markers but are none. */
   const loose = new Set<number>();
   const marker = (style: Style) => {
     if (style !== 'link') written += MARKERS[style];

@@ -153,7 +153,7 @@ function namesIn(words: string, message: ShownContent): string[] {
   );
 }
 
-/** `/cmd@SomeBot`: the handle. */
+/** `/cmd@SomeBot`, of which it captures the handle. */
 const COMMAND = /(?<![\w@/])\/\w{1,64}(@\w+)/g;
 
 /**

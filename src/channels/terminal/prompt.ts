@@ -104,7 +104,7 @@ export class Prompt implements Dialogue {
     this.#redraw();
     await closed;
     this.#line = null;
-    this.#rest();
+    this.#stopThinking();
     output.write('\n');
     await this.#taking;
   }
@@ -150,7 +150,7 @@ export class Prompt implements Dialogue {
   show(name: string, { text, marks }: Part): Promise<void> {
     const shown = this.options.colours ? terminalText({ text, marks }) : withoutControls(text);
     const speaker = this.#styled(['1', '35'], `${withoutControls(name)}:`);
-    this.#rest();
+    this.#stopThinking();
     return new Promise((resolve, reject) => {
       this.interject(() =>
         this.options.output.write(`${speaker} ${withOneEnd(shown)}`, (error) =>
@@ -187,7 +187,7 @@ export class Prompt implements Dialogue {
     const idle = `${this.#styled(['32'], 'you:')} `;
     const now = clock.now();
     if (now >= this.#thinkingUntil) {
-      this.#rest();
+      this.#stopThinking();
       return idle;
     }
     const shown = tailOf(this.#written, Math.floor(columnsOf(output) / 2)) || 'thinking';
@@ -204,7 +204,7 @@ export class Prompt implements Dialogue {
     this.#redraw();
   }
 
-  #rest(): void {
+  #stopThinking(): void {
     this.#thinkingUntil = 0;
     this.#written = '';
     clearInterval(this.#animation ?? undefined);
@@ -221,7 +221,7 @@ export class Prompt implements Dialogue {
 
   async close(): Promise<void> {
     this.#line?.close();
-    this.#rest();
+    this.#stopThinking();
     await this.#taking;
     await this.#saving;
   }

@@ -116,7 +116,7 @@ export function createIntake({ directory, groups, secrets, markRead, clock, log 
     async handedOut(message: WAMessage, isLate: boolean, to: Login): Promise<void> {
       if (!taken.get(nameOf(message))) await take(message, isLate, to);
     },
-    /** Resolves when nothing is being stored. */
+    /** Resolves when nothing is being stored. Read receipts that still wait are dropped. */
     async stop(): Promise<void> {
       await Promise.allSettled(taking);
       receipts.stop();
