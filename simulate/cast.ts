@@ -29,7 +29,7 @@ function answerTo(body: ChatBody): string | ModelScript {
   const me =
     /(?:Your name here is|^You are) (\p{Lu}.*?)(?:\. You talk with|[:,.])/mu.exec(system)?.[1] ??
     'the persona';
-  const company = /Other personas are in this chat, too: (.+?)\. What/.exec(system)?.[1]?.split(', ') ?? [];
+  const company = /Other personas are in this chat, too: (.+?)\. Their/.exec(system)?.[1]?.split(', ') ?? [];
   const heard = linesIn(body);
   const asked = heard.findLast(({ sender }) => !company.includes(sender)) ?? heard.at(-1);
   if (asked === undefined) return `${me} has heard nothing so far.`;
