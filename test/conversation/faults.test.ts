@@ -1,7 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { InboundMessage } from '../../src/core/message.js';
+import type { ModelClient } from '../../src/core/model.js';
 import { manualClock } from '../fakes/clock.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
@@ -223,6 +224,61 @@ describe('what is counted as received', () => {
     await on.settled();
     expect(received()).toBe(2);
     expect(counted.filter(([name]) => name === 'duplicates_total')).toEqual([['duplicates_total', 1]]);
+  });
+});
+
+describe('a turn during which the process ended three times', () => {
+  const clock = manualClock();
+  let asked = 0;
+  let answers = false;
+  const model: ModelClient = {
+    async *stream() {
+      asked++;
+      if (!answers) await new Promise(() => {});
+      yield { kind: 'done', text: 'fine', calls: [], usage: null, model: 'm', truncated: false };
+    },
+    contextTokens: () => 100_000,
+    check: async () => ({ identity: 'm', warnings: [] }),
+  };
+  beforeEach(async () => {
+    asked = 0;
+    answers = false;
+    await open({ clock, model });
+    await on.say('hello');
+    for (let ends = 1; ends <= 3; ends++) {
+      await expect.poll(() => asked).toBe(ends);
+      on = await on.die();
+    }
+    answers = true;
+  });
+
+  it('rests until the process has lived for two seconds, with what is said there meanwhile', async () => {
+    await on.say('are you there?');
+    await on.say('hello', elsewhere('2'));
+    await expect.poll(() => on.texts()).toEqual(['fine']);
+    await clock.advance(1_900);
+    expect(asked).toBe(4);
+    await clock.advance(200);
+    await on.settled();
+    expect([asked, on.texts()]).toEqual([6, ['fine', 'fine', 'fine']]);
+  });
+
+  it.each(['/reset', '/stop'])('is ended by %s, and what follows is answered', async (command) => {
+    await on.say(command);
+    await expect.poll(() => on.texts()).toHaveLength(1);
+    await on.say('who are you?');
+    await clock.advance(2_000);
+    await on.settled();
+    expect([asked, on.texts().slice(1)]).toEqual([4, ['fine']]);
+  });
+
+  it('does not keep a process from ending, and is resumed by the next', async () => {
+    const { folder } = on;
+    await on.end();
+    await open({ clock, model, folder });
+    await clock.advance(2_000);
+    await on.settled();
+    expect([asked, on.texts()]).toEqual([4, ['fine']]);
   });
 });
 
