@@ -106,7 +106,7 @@ class Scan {
   isBroken = false;
   /** The end of the text cut a call off. */
   isOpen = false;
-  /** Said before `from`; all from there to `at` is said, too. */
+  /** The words before `from`; the text from there to `at` is words, too. */
   private kept = '';
   private from = 0;
   private at = 0;

@@ -78,7 +78,7 @@ const PYTHON_TOKEN =
 const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([\s\S]))/gu;
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', '\n': '' };
 
-/** Whether a block that starts at `at` may still be incomplete. */
+/** Whether more text may make this a block. */
 export function mayOpen(text: string, at: number): boolean {
   const opening = matchAt(OPENING, text, at);
   return opening !== null && opening.groups?.python === undefined;
@@ -99,9 +99,9 @@ export class Blocks {
     const { text } = this;
     const opening = matchAt(OPENING, text, at);
     if (opening === null) return null;
-    const { wrapper, tagged, llama, retold, python, told, listed = told } = opening.groups ?? {};
+    const { wrapper, tagged, llama, retold, python, told, listed } = opening.groups ?? {};
     const from = at + opening[0].length;
-    const isKnown = listed !== undefined && this.isOffered(listed);
+    const isKnown = this.isOffered(listed ?? told ?? '');
     if (python !== undefined && !isKnown) return null;
     // In this form, anything but JSON is code for an interpreter.
     if (llama !== undefined && matchAt(/\s*[{[]/uy, text, from) === null) {
@@ -115,8 +115,8 @@ export class Blocks {
 
     const reader = new CallReader(text, from);
     const calls = reader.calls(wrapper !== undefined ? BETWEEN : tagged !== undefined ? NEXT_TAG : NEXT_JSON);
-    const isOther = python !== undefined ? !reader.isOpen : retold !== undefined && !isKnown;
-    if (calls.length === 0 && (isOther || !reader.isBroken)) return null;
+    const isProse = python !== undefined ? !reader.isOpen : retold !== undefined && !isKnown;
+    if (calls.length === 0 && (isProse || !reader.isBroken)) return null;
     if (calls.length > 0 && (wrapper === undefined || !reader.isBroken)) {
       if (retold !== undefined) return text[reader.at] === ']' ? whole(reader.at + 1, calls) : null;
       // Many servers cut off the end, because it is a stop token.

@@ -95,7 +95,7 @@ export async function consolidateNight(services: CompactionServices, signal: Abo
   await save(services, state);
 }
 
-/** Sorts personas that were missed before first. */
+/** Those that were missed on earlier nights come first. */
 async function duePersonas({ store }: Services, state: NightlyState, begun: number): Promise<Spoke[]> {
   const lastDone = (spoke: Spoke) => state.done[keyOf(spoke)]?.at ?? 0;
   const since = Math.max(state.since, begun - LONGEST_BACK_MS);

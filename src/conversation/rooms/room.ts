@@ -23,10 +23,7 @@ const FAULTS_BEFORE_PARKING = 3;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
 
-/**
- * By crashes: how long a process must have lived before it resumes such a turn. Something outside that ends processes
- * soon after their start then ends good turns rarely.
- */
+/** By crashes: how long a process must have lived before it resumes such a turn. A loop of ends at the start then hits no good turn. */
 const SUSPECTS_REST_MS: Record<number, number> = { [SUSPECT]: 2_000, [SUSPECT + 1]: 8_000 };
 
 const DONE: RunEnd = { kind: 'done' };

@@ -1,4 +1,4 @@
-/** Step 5 of the route: runs the calls of an answer, none of them twice: its intent is stored before it runs, its outcome after it. */
+/** Step 5 of the route: runs the calls of an answer, each at most once: its intent is stored before it runs, its outcome after it. */
 import { WHOLE_RUN, waitsForCall } from '../../core/access.js';
 import { createMutex } from '../../core/concurrency.js';
 import { callEntryId } from '../../core/ids.js';
