@@ -61,7 +61,7 @@ const NAMED = new RegExp(
 );
 /** A call begins whose name or arguments are missing. */
 const BEGUN = new RegExp(
-  String.raw`(?<=[|｜]>\s*<[|｜]tool[_▁]call[_▁]begin[|｜]>\s*)|<function=|<${PREFIX}invoke name=|[\w.:-]{1,80}(?:\[[AC]|\s*<(?:[|｜]tool[_▁]|arg_))`,
+  String.raw`(?<=[|｜]>\s*<[|｜]tool[_▁]call[_▁]begin[|｜]>\s*)|<function=|<${PREFIX}invoke name=|[\w.:-]{1,80}(?:\[[AC]|\s*<(?:[|｜]tool[_▁](?:sep|call[_▁]a)|arg_))`,
   'uy',
 );
 const TAGS_END = new RegExp(String.raw`\s*${TAGGED_END}`, 'uy');

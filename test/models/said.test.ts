@@ -339,6 +339,7 @@ test.each([
   'A call is written "<tool_call>{…}</tool_call>".',
   'The <tool_call> tag begins a call, </tool_call> ends it.',
   'Use <tool_call>.',
+  'Kimi writes <|tool_calls_section_begin|> before <|tool_call_begin|>, and <|tool_call_end|> after it.',
   'Mistral begins with `[TOOL_CALLS]`, and [TOOL_CALLS] is one token.',
   'Every turn ends with <|im_end|>, and begins with <|im_start|> and a role.',
   'Every turn ends with <|im_end|>.',
