@@ -8,7 +8,7 @@ import type { OutgoingFile } from '../core/channel.js';
 import { type Archives, type ChatExports, EXPORT_FORMATS } from '../core/chat-record.js';
 import { sizeInWords } from '../core/cut.js';
 import { A_TIME, createZone, momentsOf, type Zone } from '../core/dates.js';
-import { isWithin, namesIn, nullIfMissing, realOrNull } from '../core/file-access.js';
+import { isWithin, namesIn, nullIfMissing, realAsFarAsThere } from '../core/file-access.js';
 import { composed, nameOnDisk } from '../core/file-names.js';
 import type { ChatId } from '../core/ids.js';
 import type { SideMessage, ToolContext, ToolResult } from '../core/tool.js';
@@ -167,7 +167,7 @@ async function inChat(
   { caller, target: { chatId, personaId } }: Allowed,
   path: string,
 ): Promise<OutgoingFile | 'forbidden' | 'missing'> {
-  const chat = await realOrSame(join(groupsDir, chatId));
+  const chat = await realAsFarAsThere(join(groupsDir, chatId));
   const media = join(mediaFolder, chatId);
   const isAnywhere = await mayActAnywhere(caller);
   const own = [nameOnDisk(chat, personaId), 'memory', ARCHIVE].map((name) => join(chat, name));
@@ -178,8 +178,8 @@ async function inChat(
     ...(name === basename(name) && !name.startsWith('.') ? [{ start: media, within: [media] }] : []),
     ...(isAnywhere ? [groupsDir, mediaFolder].map((start) => ({ start, within: [start] })) : []),
   ];
-  const groups = await realOrSame(groupsDir);
-  const archived = await realOrSame(join(chat, ARCHIVE));
+  const groups = await realAsFarAsThere(groupsDir);
+  const archived = await realAsFarAsThere(join(chat, ARCHIVE));
   let outcome: 'forbidden' | 'missing' = 'forbidden';
   for (const { start, within } of places) {
     const found = await orRefusal(openToRead(await readableOnly(start, within), path));
@@ -208,14 +208,10 @@ async function inChat(
 }
 
 async function readableOnly(start: string, within: readonly string[]): Promise<FileRoots> {
-  const folders = await Promise.all(within.map(realOrSame));
+  const folders = await Promise.all(within.map(realAsFarAsThere));
   const roots = folders.map((folder) => ({ folder, isReadOnly: true, quota: null }));
   const nothing = { media: null, skills: [], showsSkills: false, closed: [] };
-  return { kind: 'persona', start: await realOrSame(start), roots, ...nothing };
-}
-
-async function realOrSame(path: string): Promise<string> {
-  return (await realOrNull(path)) ?? path;
+  return { kind: 'persona', start: await realAsFarAsThere(start), roots, ...nothing };
 }
 
 /** Sends a chat's conversation as a file to the chat that asked. */

@@ -298,6 +298,14 @@ describe('of the chat, but not its own', () => {
     expect(posted).toEqual([]);
   });
 
+  test('is missing, and not forbidden, where the folder of all chats is a link and holds none', async () => {
+    const { home, call } = await setUp();
+    await mkdir(join(home, 'elsewhere'));
+    await symlink(join(home, 'elsewhere'), join(home, 'groups'));
+    const { content } = await call({ attachment_path: 'memory/2026-01-01.md' });
+    expect(content).toContain('there is no such file');
+  });
+
   test('where their folder is a link, and in folders of that name that hold none', async () => {
     const { home, call, posted } = await withArchives();
     await rename(join(home, `groups/${HERE}/archive`), join(home, 'elsewhere'));
