@@ -90,7 +90,6 @@ export interface KeptByAgents {
   shared: boolean;
 }
 
-/** Throws Fault `memory_unavailable`; what goes into a prompt is logged and counts as empty instead. */
 /** The part that tools use on a draft of the tiers. */
 export interface MemoryDraft {
   principles(): Promise<string>;
@@ -111,6 +110,7 @@ export interface MemoryDraft {
   readDaily(chatId: ChatId, date: string): Promise<string>;
 }
 
+/** Throws Fault `memory_unavailable`; what goes into a prompt is logged and counts as empty instead. */
 export interface Memory extends MemoryDraft {
   readonly principlesPath: string;
   snapshot(owner: MemoryOwner): Promise<MemorySnapshot>;

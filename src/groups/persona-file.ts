@@ -90,7 +90,7 @@ export function readPersonaFile(file: string): PersonaFile {
   }
 }
 
-/** Files for other programs name other tools, and do not mean to take memory away: it stays with those known here. */
+/** Files for other programs name tools of theirs: known groups count, plus memory; without any, the key is absent. */
 function knownTools(toolsNamed: string[] | null, fault: (message: string) => null): string[] | null {
   if (toolsNamed === null) return null;
   const known = toolsNamed.filter((name) => GROUPS.has(name));

@@ -81,7 +81,7 @@ export function createMcpServers(settings: readonly ServerSettings[], host: McpH
   return {
     start,
     tools: currentTools,
-    /** Until each server was tried once, or some seconds after the start; longer for an approved call (`wanted`). */
+    /** Resolves when each server was tried once, or some seconds after the start; later for an approved call (`wanted`). */
     async ready(wanted: readonly string[], signal: AbortSignal): Promise<void> {
       if (areTried || isOver) return;
       start();

@@ -1,4 +1,4 @@
-/** MCP over a child's stdin and stdout. Unlike the client library's transport, its whole process group ends with it. */
+/** MCP over a child's stdin and stdout. Unlike with the client library's transport, the child's processes end with it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';

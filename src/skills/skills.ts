@@ -207,7 +207,7 @@ async function bundlesIn(folder: string) {
   const top = realOf(folder) ?? folder;
   let looked = 0;
 
-  /** `group`: null for the folder of skills itself. Whether there was a skill, or a problem. */
+  /** `group`: null for the folder of skills itself. Returns whether it has a skill, or a problem. */
   async function look(at: string, group: { name: string; bound: string } | null): Promise<boolean> {
     const names = await foldersIn(at).catch((error: unknown) =>
       problem(group?.name ?? 'skills', describe(error)),
@@ -238,7 +238,7 @@ async function bundlesIn(folder: string) {
   return { bundles: [...bundles.values()], problems, areMore: looked > MOST_FOLDERS };
 }
 
-/** null for a link to what holds the folder of skills. */
+/** The target, for a link that leads out; null for one to the folder of skills, or to a folder above. */
 function topBoundOf(real: string, top: string): string | null {
   if (real === top || isBelow(top, real)) return null;
   return isBelow(real, top) ? top : real;

@@ -34,7 +34,7 @@ export function linesOf(text: string): string[] {
   return lines;
 }
 
-/** Overlapping ones, too. Linear, whatever the content (Knuth, Morris and Pratt), unlike built-in searches. */
+/** Also where they overlap. Linear, whatever the content (Knuth, Morris and Pratt), unlike built-in searches. */
 function positionsOf(text: string, wanted: string, most: number): number[] {
   const fallback = [0];
   for (let n = 1, held = 0; n < wanted.length; n++) {

@@ -1,4 +1,4 @@
-/** Searches for `glob` and `grep` in a thread of its own (its own file, too), as a model's pattern may take forever. */
+/** The thread that searches for `glob` and `grep`: a model's pattern may take forever. Built as a separate file. */
 import { join } from 'node:path';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import picomatch from 'picomatch';

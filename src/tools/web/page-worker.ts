@@ -1,4 +1,4 @@
-/** Converts a page to text in a thread of its own (its own file, too): some pages keep a parser busy for minutes. */
+/** The thread that converts a page to text: some keep a parser busy for minutes. Built as a separate file. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { compile, type DomNode } from 'html-to-text';
 import { cutAt } from '../../core/cut.js';
