@@ -71,8 +71,13 @@ function writeOwn(agents: Agents) {
     async execute(given, context, allowed) {
       const space = spaceOf(allowed);
       if (space === null) return failed(NO_AGENT);
-      const rules = { readOnly: READ_ONLY, onlyDaily: ONLY_DAILY, daysAhead: 0, mostChars: LONGEST_LINE };
-      const written = await lineOf(given, context, rules);
+      const written = await lineOf(given, context, {
+        readOnly: READ_ONLY,
+        onlyDaily: ONLY_DAILY,
+        daysAhead: 0,
+        elsewhere: 'MEMORY.md',
+        mostChars: LONGEST_LINE,
+      });
       if ('content' in written) return written;
       const isTainted = context.isTainted === true;
       // The line outlives this task, so it states its own origin.

@@ -196,6 +196,7 @@ function writeMemory(memory: Memory): AnyTool {
         readOnly: READ_ONLY,
         onlyDaily: ONLY_DAILY,
         daysAhead: MOST_DAYS_AHEAD,
+        elsewhere: 'a tier',
         mostChars: memory.budgets.dailyPerDayMaxChars,
       });
       if ('content' in noted) return noted;
@@ -214,13 +215,13 @@ function writeMemory(memory: Memory): AnyTool {
 export async function lineOf(
   { scope, content, date }: { scope: string; content: string; date?: string | undefined },
   context: ToolContext,
-  rules: { readOnly: string; onlyDaily: string; daysAhead: number; mostChars: number },
+  rules: { readOnly: string; onlyDaily: string; daysAhead: number; elsewhere: string; mostChars: number },
 ): Promise<{ day: string; line: string } | ToolResult> {
   if (scope === 'global') return failed(rules.readOnly);
   if (scope !== 'chat_daily') return failed(rules.onlyDaily);
   const today = dayIn(context.timezone, context.now);
   const day = date || today;
-  const misplaced = isDate(day) ? whyNotOn(day, today, rules.daysAhead) : NO_DAY;
+  const misplaced = isDate(day) ? whyNotOn(day, today, rules) : NO_DAY;
   if (misplaced !== null) return failed(misplaced);
   const line = entryLine(unescaped(content));
   if (line === '') return failed('There is no content to add; nothing was written.');
@@ -236,13 +237,17 @@ export async function lineOf(
 }
 
 /** The daily log records a day's events in the chat: why this day cannot be one, or null. */
-function whyNotOn(day: string, today: string, daysAhead: number): string | null {
+function whyNotOn(
+  day: string,
+  today: string,
+  { daysAhead, elsewhere }: { daysAhead: number; elsewhere: string },
+): string | null {
   const ahead = Math.round((Date.parse(day) - Date.parse(today)) / DAY_MS);
   if (ahead > daysAhead) {
-    return `Nothing was written: ${day} is still to come (today is ${today}), and the daily log says what has happened. What is planned belongs into a tier, with its date.`;
+    return `Nothing was written: ${day} is still to come (today is ${today}), and the daily log says what has happened. What is planned belongs into ${elsewhere}, with its date.`;
   }
   if (ahead < -MOST_DAYS_BACK) {
-    return `Nothing was written: ${day} is more than ten years ago (today is ${today}), and the daily log says what happened in this chat. What was long ago belongs into a tier, with its date.`;
+    return `Nothing was written: ${day} is more than ten years ago (today is ${today}), and the daily log says what happened in this chat. What was long ago belongs into ${elsewhere}, with its date.`;
   }
   return null;
 }

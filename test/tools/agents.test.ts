@@ -212,7 +212,7 @@ describe('its own memory', () => {
     ['chat_daily', { content: ' \n' }, 'no content'],
     ['chat_daily', { content: 'x', date: '2026-02-30' }, 'real day'],
     ['chat_daily', { content: 'x', date: '../../x' }, 'real day'],
-    ['chat_daily', { content: 'x', date: '2026-03-11' }, 'still to come'],
+    ['chat_daily', { content: 'x', date: '2026-03-11' }, 'What is planned belongs into MEMORY.md'],
     ['chat_daily', { content: 'x'.repeat(4_001) }, 'Shorten it'],
     ['chat_daily', { content: 'password: hunter22xyz!' }, ''],
   ])('takes nothing of scope %s, %j', async (scope, given, told) => {
