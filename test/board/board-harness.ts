@@ -20,12 +20,13 @@ export async function postJson(url: string, body: unknown, headers: Record<strin
   });
 }
 
-/** Exactly these bytes, and all that came until the other side closed. */
-export function raw(port: number, text: string): Promise<string> {
+/** Sends exactly these bytes, `next` once something came back. Resolves with all that came until the other side closed. */
+export function raw(port: number, text: string, next?: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(text));
     let heard = '';
     socket.on('data', (piece) => {
+      if (heard === '' && next !== undefined) socket.write(next);
       heard += piece;
     });
     socket.on('error', () => resolve(heard));

@@ -294,12 +294,12 @@ describe('the door of the socket', () => {
     const answered = isAsked
       ? /^HTTP\/1\.1 202 .*HTTP\/1\.1 200 .*"ok"/s
       : /^HTTP\/1\.1 404.*ask without one/s;
-    expect(await raw(board.port, `${post}${last}`)).toMatch(answered);
-    expect(await raw(board.port, `GET /elsewhere HTTP/1.1\r\nHost: localhost\r\n${SHAKE}\r\n`)).toMatch(
-      /^HTTP\/1\.1 404/,
-    );
-    const foreign = `GET /health HTTP/1.1\r\nOrigin: https://evil.example\r\n${offer}\r\n${last}`;
-    expect(await raw(board.port, foreign)).toMatch(/^HTTP\/1\.1 403/);
+    // Node 22.21 and later drop a request that comes in one piece with a passed-over offer; clients wait for the answer.
+    expect(await raw(board.port, post, last)).toMatch(answered);
+    const elsewhere = `GET /elsewhere HTTP/1.1\r\nHost: localhost\r\n${SHAKE}\r\n`;
+    expect(await raw(board.port, elsewhere, last)).toMatch(/^HTTP\/1\.1 404/);
+    const foreign = `GET /health HTTP/1.1\r\nOrigin: https://evil.example\r\n${offer}\r\n`;
+    expect(await raw(board.port, foreign, last)).toMatch(/^HTTP\/1\.1 403/);
     expect((await fetch(`${board.url}/health`)).status).toBe(200);
   });
 });
