@@ -2,12 +2,12 @@
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
+import { constants, gunzip } from 'node:zlib';
 import { isMissing, namesIn } from '../core/file-access.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { RecordedTurn, TurnSight } from '../core/journal.js';
 import type { ModelRequest, ToolCall, Usage } from '../core/model.js';
-import { endingOf, folderOf } from './paths.js';
+import { ENDING, folderOf } from './paths.js';
 
 export interface TurnRecord extends RecordedTurn {
   startedAt: number;
@@ -43,26 +43,45 @@ export type RecordedEnd =
     }
   | { kind: 'failed'; code: string; why: string };
 
-export const VERSION = 2;
+export const VERSION = 3;
 
 const uncompressed = promisify(gunzip);
 
-/** The records of a turn, oldest first; `torn`: the number of unreadable ones. */
+/** The records of a turn, oldest first; `torn`: how many of them, and of its persona's files, are unreadable or cut. */
 export async function recordsOf(
   folder: string,
   { chatId, personaId, turnId }: { chatId: ChatId; personaId: PersonaId; turnId: string },
 ): Promise<{ records: TurnRecord[]; torn: number }> {
   const place = folderOf(folder, chatId, personaId);
-  const names = (await namesIn(place)).filter((name) => name.endsWith(endingOf(turnId))).sort();
-  const found = await Promise.all(names.map((name) => recordIn(join(place, name))));
-  const records = found.filter((record) => record?.turnId === turnId) as TurnRecord[];
-  return { records, torn: found.filter((record) => record === null).length };
+  const records: TurnRecord[] = [];
+  let torn = 0;
+  for (const name of (await namesIn(place)).filter((each) => each.endsWith(ENDING)).sort()) {
+    const { lines, isCut } = await linesIn(join(place, name));
+    if (isCut) torn++;
+    for (const line of lines) {
+      const record = line.includes(turnId) ? recordIn(line) : undefined;
+      if (record === null) torn++;
+      else if (record?.turnId === turnId) records.push(record);
+    }
+  }
+  return { records, torn };
+}
+
+/** The whole lines of a file. A crash or a full disk may have cut the last one. */
+async function linesIn(path: string): Promise<{ lines: string[]; isCut: boolean }> {
+  try {
+    const bytes = await uncompressed(await readFile(path), { finishFlush: constants.Z_SYNC_FLUSH });
+    const lines = bytes.toString('utf8').split('\n');
+    return { isCut: lines.pop() !== '', lines };
+  } catch {
+    return { isCut: true, lines: [] };
+  }
 }
 
 /** null if unreadable or of another version. */
-async function recordIn(path: string): Promise<TurnRecord | null> {
+function recordIn(line: string): TurnRecord | null {
   try {
-    const { v, ...record } = JSON.parse((await uncompressed(await readFile(path))).toString('utf8'));
+    const { v, ...record } = JSON.parse(line);
     const requests: TurnRecord['requests'] = record.requests;
     const isWhole = requests.every(({ messages, end }) => Array.isArray(messages) && end !== undefined);
     return v === VERSION && isWhole ? record : null;

@@ -1,4 +1,4 @@
-/** Where the record of a turn lies: `data/replay/<chat_id>/<persona_id>/<start time>-<turn_id>.json.gz`. */
+/** Where records of turns lie: `data/replay/<chat_id>/<persona_id>/<start of the first>.turns.gz`. */
 import { join } from 'node:path';
 import { nameOnDisk } from '../core/file-names.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
@@ -12,6 +12,5 @@ export function folderOf(folder: string, chatId: ChatId, personaId: PersonaId | 
   return personaId === null ? chat : join(chat, nameOnDisk(chat, personaId));
 }
 
-export function endingOf(turnId: string): string {
-  return `-${turnId}.json.gz`;
-}
+/** A file of records: gzip members, each one line of JSON. */
+export const ENDING = '.turns.gz';

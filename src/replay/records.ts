@@ -1,13 +1,14 @@
 /**
- * Records turns for `coterie replay`, outside the route: one compressed JSON file per run of a turn. If the disk is
- * slow or full, records are dropped; turns are not affected.
+ * Records turns for `coterie replay`, outside the route: each run of a turn is appended as one compressed line. If the
+ * disk is slow or full, records are dropped; turns are not affected.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextPass } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzip, gzipSync } from 'node:zlib';
+import { LRUCache } from 'lru-cache';
 import { type Clock, OVER } from '../core/clock.js';
 import { createMutex } from '../core/concurrency.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
@@ -22,7 +23,7 @@ import {
   trimRecords,
   VERSION,
 } from './files.js';
-import { endingOf, folderOf } from './paths.js';
+import { ENDING, folderOf } from './paths.js';
 
 /** Only a stuck disk lets so many pile up. */
 const MOST_WAITING = 500;
@@ -32,6 +33,11 @@ export const WRITTEN_WITHIN_MS = 10_000;
 const LAST_WRITES_MS = 2_000;
 /** The same fault is logged at most once in this time. */
 const SILENT_MS = 600_000;
+
+/** Files go whole when they are old: a new one begins each day, at this size, and at a twentieth of all records. */
+const FILE_BYTES = 1_000_000;
+/** Personas whose file is known; another one begins a new file. */
+const MOST_FILES = 1_000;
 
 const compressed = promisify(gzip);
 const LEVEL = { level: 1 };
@@ -43,6 +49,10 @@ export class Records implements TurnRecords {
   /** Runs in progress, or ended but not written yet. A forgotten one is no longer here. */
   private readonly pending = new Set<TurnRecord>();
   private readonly inTurn = createMutex();
+  /** By persona's folder. A new process begins new files: the last line of an old one may be cut. */
+  private readonly files = new LRUCache<string, { path: string; day: string; bytes: number }>({
+    max: MOST_FILES,
+  });
   private waiting = 0;
   private writing: Promise<unknown> = Promise.resolve();
   private writtenSinceTrim = 0;
@@ -118,18 +128,31 @@ export class Records implements TurnRecords {
       const text = clean(json);
       // Redacting may have broken the JSON.
       if (text !== json) JSON.parse(text);
-      const packed = text.length < AT_ONCE ? gzipSync(text, LEVEL) : await compressed(text, LEVEL);
-      const place = folderOf(folder, record.chatId, record.personaId);
-      const time = new Date(record.startedAt).toISOString().replaceAll(/[-:Z]/g, '');
-      // Records contain conversations. Synchronous: the thread pool would cost ten times as much CPU.
-      mkdirSync(place, { recursive: true, mode: 0o700 });
-      writeFileSync(join(place, `${time}${endingOf(record.turnId)}`), packed, { mode: 0o600 });
+      const line = `${text}\n`;
+      const packed = line.length < AT_ONCE ? gzipSync(line, LEVEL) : await compressed(line, LEVEL);
+      this.append(folderOf(folder, record.chatId, record.personaId), record.startedAt, packed);
       this.writtenSinceTrim += packed.length;
       if (this.writtenSinceTrim > bytes / 10) await this.trimNow(new AbortController().signal);
     } catch (error) {
       // A failed record must not end the process.
       this.tell('recording a turn for coterie replay failed; the turn goes on without', error);
     }
+  }
+
+  /** A file for each record would cost a quarter of a message's time on a busy disk. */
+  private append(place: string, startedAt: number, packed: Buffer): void {
+    const time = new Date(startedAt).toISOString().replaceAll(/[-:Z]/g, '');
+    const day = time.slice(0, 8);
+    const known = this.files.get(place);
+    const isFull = known === undefined || known.bytes >= Math.min(FILE_BYTES, this.options.bytes / 20);
+    const file =
+      isFull || known.day !== day ? { path: join(place, `${time}${ENDING}`), day, bytes: 0 } : known;
+    // After a failed write, the next record begins a new file.
+    this.files.delete(place);
+    // Records contain conversations. Synchronous: the thread pool would cost ten times as much CPU.
+    mkdirSync(place, { recursive: true, mode: 0o700 });
+    appendFileSync(file.path, packed, { mode: 0o600 });
+    this.files.set(place, { ...file, bytes: file.bytes + packed.length });
   }
 
   private trimNow(signal: AbortSignal): Promise<void> {

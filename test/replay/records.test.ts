@@ -1,4 +1,4 @@
-/** Records of turns as files: one a run, read as it was sent; what is forgotten goes. */
+/** Records of turns: one a run, read as it was sent; what is forgotten goes. */
 import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -154,21 +154,32 @@ describe('a file that is not as it was written', () => {
   it.each([
     ['nothing', ''],
     ['no gzip', 'plain words'],
-    ['torn off', gzipSync('{"v":2,"turnId":"t1","requests":[]}').subarray(0, -4)],
-    ['no JSON', gzipSync('words')],
-    ['another form of JSON', gzipSync('{"v":2,"turnId":"t1","requests":[null]}')],
-    ['a newer version', gzipSync('{"v":3,"turnId":"t1","requests":[]}')],
+    ['torn off', gzipSync('{"v":3,"turnId":"t1","requests":[]}\n').subarray(0, -12)],
+    ['no JSON', gzipSync('words of t1\n')],
+    ['another form of JSON', gzipSync('{"v":3,"turnId":"t1","requests":[null]}\n')],
+    ['a newer version', gzipSync('{"v":4,"turnId":"t1","requests":[]}\n')],
   ])('is passed over: %s', async (_, bytes) => {
     const { turn, read, filesOf } = await setUp();
     await turn('t1', [asked(user('a'))]);
     const [file = ''] = await filesOf();
-    await writeFile(join(file, '..', '0-t1.json.gz'), bytes);
+    await writeFile(join(file, '..', '0.turns.gz'), bytes);
     const found = await read('t1');
     expect(found.records).toHaveLength(1);
-    expect(found.torn).toBe(1);
+    expect(found.torn).toBe(bytes === '' ? 0 : 1);
   });
 
-  it('of an earlier version, which had many turns in a file, is not looked at, and goes with age', async () => {
+  it('gives the turns before its cut end', async () => {
+    const { turn, read, filesOf } = await setUp();
+    await turn('t1', [asked(user('a'))]);
+    await turn('t2', [asked(user('b'))]);
+    const [file = '', ...more] = await filesOf();
+    expect(more).toEqual([]);
+    await writeFile(file, (await readFile(file)).subarray(0, -30));
+    expect((await read('t1')).records).toHaveLength(1);
+    expect(await read('t2')).toEqual({ torn: 1, records: [] });
+  });
+
+  it('of an earlier version is not looked at, and goes with age', async () => {
     const { records, turn, read, filesOf, clock } = await setUp();
     await turn('t1', [asked(user('a'))]);
     const [file = ''] = await filesOf();
@@ -183,7 +194,7 @@ describe('a file that is not as it was written', () => {
 });
 
 it('one that the secrets in it have spoilt takes no other along', async () => {
-  const spoil = (text: string) => (text.includes('spoilt') ? text.replace('"v":2', '"v":') : text);
+  const spoil = (text: string) => (text.includes('spoilt') ? text.replace('"v":3', '"v":') : text);
   const { records, read, warned, written } = await setUp({ clean: spoil });
   for (const words of ['first', 'spoilt', 'last']) {
     const run = records.open({ turnId: words, chatId: CHAT, room: CHAT, personaId: 'luna' }, going);
@@ -255,6 +266,24 @@ describe('what is kept', () => {
   });
 });
 
+it('begins a new file each day, and when one is a twentieth of all', async () => {
+  const { turn, filesOf, clock, read } = await setUp({ bytes: 40_000 });
+  const noise = () => user(Array.from({ length: 1_500 }, () => Math.random().toString(36)[3]).join(''));
+  for (let n = 0; n < 4; n++) {
+    await turn(`a${n}`, [asked(user('short'))]);
+    await clock.advance(1);
+  }
+  expect(await filesOf()).toHaveLength(1);
+  await turn('b', [asked(noise(), noise())]);
+  await clock.advance(1);
+  await turn('c', [asked(user('short'))]);
+  expect(await filesOf()).toHaveLength(2);
+  await clock.advance(DAY);
+  await turn('d', [asked(user('short'))]);
+  expect(await filesOf()).toHaveLength(3);
+  for (const id of ['a0', 'a3', 'b', 'c', 'd']) expect((await read(id)).records).toHaveLength(1);
+});
+
 it('never fails a turn: a disk that takes nothing is told once', async () => {
   const { turn, folder, warned, read } = await setUp();
   await writeFile(join(folder, 'replay'), 'not a folder');
@@ -275,7 +304,7 @@ it('does not pile up what a stuck disk does not take', async () => {
   }
   await written();
   expect(warned).toEqual([expect.stringContaining('does not keep up')]);
-  expect(await filesOf()).toHaveLength(500);
+  expect(await filesOf()).toHaveLength(1);
   expect((await read('t499')).records).toHaveLength(1);
   expect((await read('t500')).records).toEqual([]);
 });
