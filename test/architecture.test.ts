@@ -289,13 +289,13 @@ describe('the route', () => {
 
 /** Lower a figure when it has fallen; never raise one. */
 const CEILINGS = {
-  lines: 75_036, // The aim is 62,000.
-  files: 426,
-  medianAtLeast: 159,
-  longestFile: 418,
+  lines: 72_471, // The aim is 62,000.
+  files: 409,
+  medianAtLeast: 161,
+  longestFile: 406,
   declaredTwice: 0,
   picks: 22,
-  functionsOver80: 25,
+  functionsOver80: 16,
   longestFunction: 145,
   members: 25,
 };
