@@ -1,11 +1,8 @@
-/** A person's rights in a chat, for commands and the tool calls that their words lead to; whose words these are; where owners are. */
+/** A person's rights in a chat, for commands and the tool calls that their words lead to; where owners are. */
 import type { Permission } from '../core/access.js';
-import type { Asker } from '../core/authorisation.js';
 import type { ChatRecord, PlatformChat } from '../core/chat-record.js';
-import { once } from '../core/concurrency.js';
 import { addressOf, type ChatId, platformId } from '../core/ids.js';
-import { type JobAccess, jobOfEvent } from '../core/jobs.js';
-import type { GroupRound, StoredMessage } from '../core/transcript.js';
+import type { JobAccess } from '../core/jobs.js';
 import { decideAccess, isOwner } from './access.js';
 import type { BaseServices } from './services.js';
 
@@ -92,82 +89,4 @@ export async function ownerChats({ store, channels, rulesFor }: BaseServices): P
   const there = found.flatMap((chat) => chat ?? []).filter(isHere);
   if (there.length > 0) return there;
   return (await store.ownerChats([...new Set(rules.flatMap(({ owners }) => owners))])).filter(isHere);
-}
-
-type Words = Pick<StoredMessage, 'author' | 'forwardedFrom' | 'platformMessageId'>;
-
-/** Beyond this many people, the words count as nobody's. */
-const MOST_PEOPLE = 20;
-
-/** The people whose words a turn answers. In a group round, personas' words count as those of the people who began it. */
-export function askerOfTurn(
-  services: BaseServices,
-  chat: ChatRecord,
-  batch: readonly StoredMessage[],
-  round: GroupRound | null,
-): Asker {
-  const said = round?.said ?? [];
-  // After a long wait, the room may be in another round.
-  const isOfRound = batch.every(({ id }) => said.some((each) => each.id === id));
-  const earlier = said.filter(({ id, by }) => by === null && !batch.some((each) => each.id === id));
-  if (!isOfRound || earlier.length === 0) return askerOf(services, chat, async () => batch);
-  return askerOf(services, chat, async () => [
-    ...batch,
-    ...(await services.store.messages(earlier.map(({ id }) => id))),
-  ]);
-}
-
-export function askerOf(
-  services: BaseServices,
-  chat: ChatRecord,
-  words: () => Promise<readonly Words[]>,
-): Asker {
-  const people = once(async () => peopleIn(services, await words()));
-  const rights = once(async () => {
-    const senders = await people();
-    if (senders.length > MOST_PEOPLE) return [];
-    return Promise.all(senders.map((sender) => rightsOf(services, { chat, channel: chat.channel, sender })));
-  });
-  return {
-    senders: async () => (await people()).map(({ id }) => id),
-    isOwner: async () => {
-      const all = await rights();
-      return all.length > 0 && all.every(({ isOwner }) => isOwner);
-    },
-    mayChange: once(async () => (chat.kind === 'direct' ? 'yes' : weakest(await rights()))),
-  };
-}
-
-/** Empty if any of it came from inside the gateway, or all is forwarded. A job counts as its creator's words, with their current rights. */
-async function peopleIn(
-  { store }: BaseServices,
-  said: readonly Words[],
-): Promise<{ id: ChatId; administrator: boolean }[]> {
-  const people = new Map<ChatId, { id: ChatId; administrator: boolean }>();
-  let hasOwnWords = false;
-  for (const { author, forwardedFrom, platformMessageId } of said) {
-    if (author.kind === 'gateway') {
-      const jobId = jobOfEvent(platformMessageId);
-      const job = jobId === null ? null : await store.job(jobId);
-      // A job is nobody's if it is a persona's own idea or may come from untrusted text.
-      if (job === null || job.followUp || job.tainted || job.senderId === '') return [];
-      const { senderId: id } = job;
-      people.set(id, people.get(id) ?? { id, administrator: false });
-      hasOwnWords = true;
-    }
-    if (author.kind !== 'person') continue;
-    const { id, administrator } = author;
-    people.set(id, { id, administrator: administrator || people.get(id)?.administrator === true });
-    hasOwnWords ||= forwardedFrom === undefined;
-  }
-  return hasOwnWords ? [...people.values()] : [];
-}
-
-/** Checks one after the other and stops at the first refusal, to ask the platform as little as possible. */
-async function weakest(all: Rights[]): Promise<Permission> {
-  for (const { mayChange } of all) {
-    const permission = await mayChange();
-    if (permission !== 'yes') return permission;
-  }
-  return all.length === 0 ? 'no' : 'yes';
 }

@@ -7,7 +7,7 @@ import { mayTry } from '../../core/retry.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
 import type { LastRequests } from '../context/knowledge.js';
-import { askerOf } from '../rights.js';
+import { askerOf } from '../asker.js';
 import type { MeteredModel, Payer, Services, Subject } from '../services.js';
 import type { StepExtras } from '../turn/steps.js';
 import { requestTokens } from '../turn/tokens.js';

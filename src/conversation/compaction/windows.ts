@@ -4,7 +4,7 @@ import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/
 import type { Measured } from '../../core/transcript.js';
 import type { ArchiveCopy, Subject, Windows } from '../services.js';
 import { type CompactionEnd, compact, copyOnce, putAway, type WaitingTurn } from './compact.js';
-import { PendingFlushes } from './flush.js';
+import { PendingFlushes } from './pending-flushes.js';
 import { type CompactionServices, metered, payerOf, subjectOf, viewKey } from './subject.js';
 
 interface QueuedWork {

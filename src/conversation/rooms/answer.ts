@@ -12,7 +12,7 @@ import { readFiles } from '../context/files.js';
 import { tellLeftOut } from '../deliver/post.js';
 import { recipientIn, replyOf } from '../deliver/reply.js';
 import { greet } from '../greeting.js';
-import { askerOfTurn } from '../rights.js';
+import { askerOfTurn } from '../asker.js';
 import type { LiveReply, MeteredModel } from '../services.js';
 import { isTainted, openCalls, type StepExtras, stepMessages } from '../turn/steps.js';
 import { pressureOf, requestTokens, tokensOf } from '../turn/tokens.js';

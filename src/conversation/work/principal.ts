@@ -7,7 +7,7 @@ import { type ChatId, channelOf, DEFAULT_PERSONA, type PersonaId } from '../../c
 import { personaName } from '../../core/persona.js';
 import { BOARD_CHAT, type Task, type WorkAsk } from '../../core/task.js';
 import { type Asking, expireCall, questionAbout, reachable, sentence, shownName } from '../approvals.js';
-import { askerOf } from '../rights.js';
+import { askerOf } from '../asker.js';
 import type { Services } from '../services.js';
 
 export interface Principal extends Asking {
