@@ -14,7 +14,12 @@ const waits = { testTimeout: 60_000, hookTimeout: 60_000 };
 const mayShare = Number.parseInt(process.versions.node, 10) < 24;
 
 /** Test files that share processes, and what these have loaded: nothing in `src` keeps state in modules. */
-const sharing = { ...waits, isolate: !mayShare, setupFiles: ['test/harness/leaves-nothing.ts'] };
+const keeps = mayShare ? [] : ['test/harness/keeps-handles.ts'];
+const sharing = {
+  ...waits,
+  isolate: !mayShare,
+  setupFiles: [...keeps, 'test/harness/leaves-nothing.ts'],
+};
 
 /**
  * `npm test`: everything but the soaks. The compiled gateway must be there (`pretest` builds it). Only files named
@@ -26,7 +31,7 @@ export default defineConfig({
     // Many tests wait for processes and clocks.
     maxWorkers: 4,
     projects: [
-      { test: { name: 'alone', include: [ALONE], exclude: [LONG], ...waits } },
+      { test: { name: 'alone', include: [ALONE], exclude: [LONG], setupFiles: keeps, ...waits } },
       { test: { name: 'e2e', include: [E2E], exclude: [LONG, ALONE], ...sharing } },
       { test: { name: 'rest', include: ['test/**/*.test.ts'], exclude: [LONG, ALONE, E2E], ...sharing } },
     ],

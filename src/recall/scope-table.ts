@@ -151,6 +151,8 @@ export class ScopeTable {
 
 /** Over all tables; a chunk takes some 50 bytes. */
 const MOST_CHUNKS = 2_000_000;
+/** Chunks read at once. */
+const PAGE = 10_000;
 /** A term with more occurrences says little and would exceed the time limit: it is skipped if the question has others. */
 const MOST_OCCURRENCES = 20_000;
 /** Maximum number of words compared with a word that nobody said. */
@@ -167,10 +169,15 @@ export class ScopeTables {
     if (known !== undefined) return known;
     const sql = `SELECT id, origin, at, author, length, traits, heard_after AS heardAfter FROM chunk
                  WHERE id >= ? AND id < ? AND origin IN (SELECT number FROM origin WHERE scope = ? AND state = ${WHOLE})
-                 ORDER BY id`;
-    const rows = this.db.prepare(sql).iterate(scope * SCOPE_SPAN, (scope + 1) * SCOPE_SPAN, scope);
+                 ORDER BY id LIMIT ${PAGE}`;
     const table = new ScopeTable(scope);
-    for (const row of rows) table.add(row as NewChunk);
+    // Not by `iterate`: it makes a native object, whose collection aborts Node 24 (`keepHandle`).
+    for (let from = scope * SCOPE_SPAN; ; ) {
+      const rows = this.db.prepare(sql).all(from, (scope + 1) * SCOPE_SPAN, scope) as NewChunk[];
+      for (const row of rows) table.add(row);
+      if (rows.length < PAGE) break;
+      from = (rows.at(-1)?.id ?? 0) + 1;
+    }
     this.kept.set(scope, table, { size: Math.min(table.size + 1, MOST_CHUNKS) });
     return table;
   }
