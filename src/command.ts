@@ -58,7 +58,7 @@ export function wrongOption(option: string, given: string, expected: string): Fa
   return new Fault('configuration', `--${option} ${quoted(given)}: expected ${expected}`);
 }
 
-/** Ctrl-C and Ctrl-D throw Fault with `cancelled`. Hidden: what is typed is not shown. */
+/** Ctrl-C and Ctrl-D throw Fault with `cancelled`. Hidden: typed text is not shown. */
 export async function askAtTerminal(question: string, cancelled: string, isHidden = false): Promise<string> {
   const silent = new Writable({ write: (_piece, _encoding, done) => done() });
   const output = isHidden ? silent : process.stdout;

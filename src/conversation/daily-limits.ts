@@ -158,7 +158,7 @@ function limitsIn(limits: DailyLimitSettings): Limit[] {
   ]);
 }
 
-/** The limits that concern a payer, with what is stored or due of them. */
+/** A payer's limits, with the use of each that is stored or due. */
 async function statusesOf(
   { store, clock }: BaseServices,
   limits: Limit[],

@@ -151,7 +151,7 @@ class Requester implements VectorSource {
       signal.removeEventListener('abort', stop);
       const removal = this.commands.redis.pipeline();
       for (const [taskId, job] of jobs) if (this.pushed.delete(taskId)) removal.lrem(queue, 1, job);
-      // If that fails, the connection is lost, and a worker does these jobs in vain.
+      // If that fails, the connection is lost; a worker then does jobs that nobody waits for.
       if (removal.length > 0 && this.commands.isReady()) removal.exec().catch(() => {});
     }
   }

@@ -24,7 +24,7 @@ export function parse(text: string): unknown {
 /** Deeper than any field a server sends, and far below where JSON.stringify overflows the stack. */
 const MOST_LEVELS = 500;
 
-/** Sets to null, in place, what is nested deeper than `levels`. */
+/** Replaces values nested deeper than `levels` by null, in place. */
 export function withoutDepths(value: unknown, levels = MOST_LEVELS): unknown {
   if (typeof value !== 'object' || value === null) return value;
   for (const [key, inner] of Object.entries(value)) {

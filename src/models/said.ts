@@ -78,7 +78,7 @@ export function createSaidReader({
       return growing.read(text);
     },
 
-    /** `failed`: why no call can be carried out, for the model; null if there is none, one can be, or no tools are offered. */
+    /** `failed`: tells the model why none of its calls runs; null if it made none, one runs, or no tools are offered. */
     whole(text: string) {
       const alone = aloneIn(text)?.map(calledAs) ?? [];
       if (alone.length > 0 && alone.every(({ name }) => names.has(name))) {

@@ -194,7 +194,7 @@ type Node = Record<string, unknown>;
 /** Levels of JSON; Telegram nests blocks up to 16 times. */
 const DEEPEST = 100;
 
-/** Without what is nested deeper. */
+/** Leaves out blocks that are nested deeper. */
 function pruned(value: unknown, depth = 0): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (depth > DEEPEST) return null;

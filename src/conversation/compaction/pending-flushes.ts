@@ -1,4 +1,4 @@
-/** Flushes that are owed: of archived messages that no flush has seen, tried again until one has. */
+/** Pending flushes: archived messages that no flush has seen are flushed later, with pauses, until it succeeds. */
 import { backoff } from '../../core/retry.js';
 import { isAfter } from '../../core/transcript.js';
 import type { Subject } from '../services.js';

@@ -86,7 +86,7 @@ export async function readWindow(
   };
 }
 
-/** The last window with what was heard since; null if it has moved, or older messages would have to go. */
+/** The last window and the messages heard since; null if the window has moved, or older messages would have to go. */
 async function continued(
   store: Services['store'],
   ask: WindowAsk,
