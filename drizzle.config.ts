@@ -3,6 +3,6 @@ import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({
   dialect: 'sqlite',
-  schema: ['./src/store/sqlite/schema.ts', './src/store/sqlite/schema-work.ts'],
+  schema: ['./src/store/schema.ts', './src/store/schema-work.ts'],
   out: './migrations/sqlite',
 });

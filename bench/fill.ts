@@ -10,9 +10,9 @@ import { DEFAULT_PERSONA, platformId } from '../src/core/ids.js';
 import type { Log } from '../src/core/log.js';
 import type { Store } from '../src/core/store.js';
 import { createPersonas } from '../src/groups/personas.js';
+import { storeOn } from '../src/store/open.js';
 import { connect } from '../src/store/sqlite/connection.js';
 import { migrate } from '../src/store/sqlite/migrate.js';
-import { storeOn } from '../src/store/sqlite/open.js';
 
 export interface PastChat {
   person: number;
@@ -43,8 +43,7 @@ export async function fill(folder: string, past: PastChat[]): Promise<void> {
   await mkdir(join(folder, 'data'), { recursive: true });
   const connection = await connect({ file, clock: systemClock, log: LOG, busyTimeoutMs: 0 });
   await migrate(connection, join(ROOT, 'migrations/sqlite'));
-  // Nothing here needs to survive a power cut.
-  const store = storeOn({ ...connection, writeDurably: connection.write });
+  const store = storeOn(connection);
   let exchanges = 0;
   connection.raw.exec('BEGIN');
   for (const person of exchangesOf(past)) {

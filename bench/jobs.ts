@@ -10,7 +10,7 @@ import Database from 'better-sqlite3';
 import { systemClock } from '../src/core/clock.js';
 import type { Log } from '../src/core/log.js';
 import { type ClockParts, createAlarm, look } from '../src/jobs/clock.js';
-import { openSqliteStore } from '../src/store/sqlite/open.js';
+import { openSqliteStore } from '../src/store/open.js';
 import { quietMetrics } from '../test/harness/quiet.js';
 import { median, quantile, table } from './figures.js';
 import { readOptions } from './options.js';

@@ -10,7 +10,7 @@ import { systemClock } from '../src/core/clock.js';
 import { callEntryId } from '../src/core/ids.js';
 import type { JournalWrite } from '../src/core/journal.js';
 import type { Claim, Store } from '../src/core/store.js';
-import { openSqliteStore } from '../src/store/sqlite/open.js';
+import { openSqliteStore } from '../src/store/open.js';
 import { begun, CHAT, message, NOW, receive } from '../test/contract/store/words.js';
 import { median, quantile, type Row, table } from './figures.js';
 import { readOptions } from './options.js';

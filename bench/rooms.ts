@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../src/core/clock.js';
 import type { Store } from '../src/core/store.js';
-import { openSqliteStore } from '../src/store/sqlite/open.js';
+import { openSqliteStore } from '../src/store/open.js';
 import { quietLog } from '../test/harness/quiet.js';
 import { median, table } from './figures.js';
 import { readOptions } from './options.js';

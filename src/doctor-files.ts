@@ -9,7 +9,7 @@ import type { Log } from './core/log.js';
 import type { Fate } from './core/memory.js';
 import { isChatId } from './groups/paths.js';
 import { personaReader } from './groups/personas.js';
-import { withTraces } from './store/sqlite/inspect.js';
+import { withTraces } from './store/inspect.js';
 
 const MOST_ENTRIES = 50_000;
 const MOST_NAMES_TOLD = 20;

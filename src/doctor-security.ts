@@ -9,7 +9,7 @@ import { channelOf } from './core/ids.js';
 import { isPublicAddress } from './core/network.js';
 import { PLATFORMS } from './platforms.js';
 import { secretsOf } from './secrets.js';
-import { hasApprovedOwner } from './store/sqlite/inspect.js';
+import { hasApprovedOwner } from './store/inspect.js';
 import { bubblewrapFault } from './tools/shell/bubblewrap.js';
 
 /** A path that users other than its owner can access; `bits`: their permission bits, as in chmod. */

@@ -33,7 +33,7 @@ import {
   storedSetting,
   storeSetting,
   withTraces,
-} from './store/sqlite/inspect.js';
+} from './store/inspect.js';
 import { leftOutOf } from './tool-groups.js';
 
 interface Finding {

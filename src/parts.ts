@@ -50,7 +50,7 @@ import {
 } from './servers.js';
 import { channelSettingsOf, settingsOf } from './settings.js';
 import { createSkills, systemHost } from './skills/skills.js';
-import { openSqliteStore } from './store/sqlite/open.js';
+import { openSqliteStore } from './store/open.js';
 import { createAgents } from './workspace/agents.js';
 import { withWorkspace } from './workspace/recall-files.js';
 import { createPromptFiles } from './workspace/shown.js';
@@ -76,7 +76,7 @@ export interface GatewayOptions {
   /** The lease owner in the store. It belongs to this process's lock, so no other living process has it. */
   owner: string;
   /** The database file was moved away. Its content is saved; the run has to end. */
-  onDisplaced(fault: Fault): void;
+  onLost(fault: Fault): void;
 }
 
 export type Parts = Awaited<ReturnType<typeof createParts>>;
@@ -85,10 +85,10 @@ export function openStore(
   config: Config,
   log: Log,
   file = join(config.dataDir, 'coterie.db'),
-  onDisplaced?: (fault: Fault) => void,
+  onLost?: (fault: Fault) => void,
 ): Promise<Store> {
   return openSqliteStore({
-    ...(onDisplaced && { onDisplaced }),
+    ...(onLost && { onLost }),
     file,
     migrationsFolder: join(ROOT, 'migrations/sqlite'),
     clock: systemClock,
@@ -109,7 +109,7 @@ function jobRulesOf({ schedules }: Config, zone: Zone) {
 
 export async function createParts(options: GatewayOptions) {
   const { config, audit, log, version, owner } = options;
-  const store = await openStore(config, log, undefined, options.onDisplaced);
+  const store = await openStore(config, log, undefined, options.onLost);
   const zone = createZone(config.timezone);
   const newId = () => uniqueId(clock.now());
   const metrics = createMetrics();

@@ -23,7 +23,7 @@ import {
 } from './replay/shown.js';
 import { secretsOf } from './secrets.js';
 import { createModel } from './servers.js';
-import { type Records, withRecords } from './store/sqlite/inspect.js';
+import { type Records, withRecords } from './store/inspect.js';
 import { journalledSpawn, NAME as SPAWN } from './tools/sessions-spawn.js';
 
 export interface ReplayOptions {

@@ -180,7 +180,7 @@ async function runGateway(run: OpenedRun, role: Role): Promise<void> {
       show,
       platforms,
       owner,
-      onDisplaced: ({ message }) => lost(message),
+      onLost: ({ message }) => lost(message),
     }),
   ]);
   if (appended.status === 'rejected') throw appended.reason;

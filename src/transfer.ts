@@ -35,7 +35,7 @@ import { restore } from './operating/restore.js';
 import { openStore } from './parts.js';
 import { aloneInData, enterData, foldersOf } from './paths.js';
 import { PLATFORMS, userName } from './platforms.js';
-import { withRecords } from './store/sqlite/inspect.js';
+import { withRecords } from './store/inspect.js';
 import { refuseForeign } from './store/sqlite/migrate.js';
 
 /** Kept free after a restore: a migration may enlarge the database. */

@@ -71,7 +71,7 @@ export type JobChange = Partial<JobProgress>;
 
 export interface Firing {
   /** Nothing happens unless the job is still active and due then. */
-  seen: { id: string; nextAt: number | null };
+  seen: { id: string; room: RoomId; nextAt: number | null };
   slot: number;
   attempt: number;
   /** Before the prompt; null: skip the slot. */

@@ -79,8 +79,6 @@ export interface JournalStore {
   entriesAt(ns: readonly number[]): Promise<{ n: number; changed: number; entry: JournalEntry }[]>;
   /** The archive holds their newest form. Ignores entries that changed since. */
   filed(entries: readonly Unfiled[]): Promise<void>;
-  /** Returns the function that stops watching. */
-  watchJournal(changed: () => void): () => void;
 }
 
 export interface Unfiled {

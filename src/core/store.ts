@@ -342,8 +342,17 @@ export interface OperatorStore {
   counts(): Promise<{ waiting: number; running: number; undelivered: number; parked: number }>;
 }
 
+export interface WatchStore {
+  /**
+   * After another process writes to the store, and after this one writes the journal or tasks, if named. Returns the
+   * function that stops watching.
+   */
+  watch(changed: () => void, own?: 'journal' | 'task'): () => void;
+}
+
 export interface Store
   extends RouteStore,
+    WatchStore,
     TranscriptStore,
     ViewStore,
     VersionStore,
@@ -364,8 +373,6 @@ export interface Store
     UpkeepStore,
     OperatorStore {
   saidIn: ChatFeed['saidIn'];
-  /** After another process writes to the store. Returns the function that stops watching. */
-  watch(changed: () => void): () => void;
   /** A consistent copy while running; logins only on request. */
   copyTo(file: string, what: { logins: boolean }): Promise<void>;
   close(): Promise<void>;

@@ -177,8 +177,6 @@ export interface TaskStore {
   stopTask(id: string, now: number): Promise<'stopped' | 'ended' | 'unknown'>;
   /** Running tasks whose process is dead: end them as interrupted. May include the caller's own. */
   leftTasks(ask: { owner: string; now: number }): Promise<{ task: Task; owner: string }[]>;
-  /** Soon after any process changes a task. Returns the unwatch function. */
-  watchTasks(changed: () => void): () => void;
 }
 
 export interface Tasks {

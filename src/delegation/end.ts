@@ -8,6 +8,7 @@ import type { JournalWrite, Results } from '../core/journal.js';
 import type { Log } from '../core/log.js';
 import type { Personas } from '../core/persona.js';
 import type { Skills } from '../core/skills.js';
+import type { WatchStore } from '../core/store.js';
 import {
   type Agents,
   BOARD_CHAT,
@@ -28,7 +29,7 @@ import { outcomeTold, type TaskOutcome } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';
 
 export interface TaskServices {
-  store: TaskStore;
+  store: TaskStore & WatchStore;
   owner: string;
   channels: readonly string[];
   /** Whether this process also runs programs' tasks. */

@@ -94,7 +94,7 @@ export function createRunner(services: TaskServices) {
   return {
     /** Takes up pending tasks; later ones are noticed automatically. */
     start(): void {
-      unwatch = store.watchTasks(look);
+      unwatch = store.watch(look, 'task');
       void renew();
     },
 

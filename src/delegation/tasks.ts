@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { type Clock, OVER } from '../core/clock.js';
+import type { WatchStore } from '../core/store.js';
 import {
   type Agents,
   type DelegatingCall,
@@ -27,7 +28,7 @@ const MOST_UNREAD = 200;
 
 /** `mostWaiting`: `limits.tasks_waiting`. */
 export function createTasks(services: {
-  store: TaskStore;
+  store: TaskStore & WatchStore;
   agents: Agents;
   followers: Followers;
   mostWaiting: number;
@@ -134,7 +135,7 @@ const FULL: Record<keyof TaskBounds, string> = {
 };
 
 export function createDelegation(services: {
-  store: TaskStore;
+  store: TaskStore & WatchStore;
   agents: Agents;
   newId: () => string;
   clock: { now(): number };

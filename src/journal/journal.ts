@@ -4,6 +4,7 @@ import { createMutex } from '../core/concurrency.js';
 import { describe } from '../core/errors.js';
 import type { JournalStore } from '../core/journal.js';
 import type { Log } from '../core/log.js';
+import type { WatchStore } from '../core/store.js';
 import { WorkingLog } from './working-log.js';
 
 /** A copy of the entries besides the files. */
@@ -14,7 +15,7 @@ export interface Stream {
 }
 
 export interface JournalOptions {
-  store: JournalStore & { watch(changed: () => void): () => void };
+  store: JournalStore & WatchStore;
   folder: string;
   /** Retention of the archive, in days. */
   days: number | 'never';
@@ -126,10 +127,7 @@ export function createJournal({ store, folder, days, stream, take, redact, clock
     /** Resolves when the files are up to date, or after a failure to write them, which is logged. */
     async start(): Promise<void> {
       loops = Promise.resolve();
-      const unwatches = [store.watchJournal(changed), store.watch(changed)];
-      unwatch = () => {
-        for (const end of unwatches) end();
-      };
+      unwatch = store.watch(changed, 'journal');
       await attempt(ofFiles, over.signal);
       changed();
       loops = Promise.all([keep(ofFiles), stream === null ? null : keep(ofStream)]);

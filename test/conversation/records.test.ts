@@ -13,7 +13,7 @@ import type { Store } from '../../src/core/store.js';
 import { recordsOf } from '../../src/replay/files.js';
 import { Records } from '../../src/replay/records.js';
 import { shownTurn } from '../../src/replay/shown.js';
-import { withRecords } from '../../src/store/sqlite/inspect.js';
+import { withRecords } from '../../src/store/inspect.js';
 import { exportChat } from '../../src/tools/sending.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';

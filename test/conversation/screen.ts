@@ -17,7 +17,7 @@ import type {
 } from '../../src/core/channel.js';
 import type { Metrics } from '../../src/core/log.js';
 import type { Claim, Lease, Store } from '../../src/core/store.js';
-import { openSqliteStore } from '../../src/store/sqlite/open.js';
+import { openSqliteStore } from '../../src/store/open.js';
 import { CHAT, chatAt, command, message, receive } from '../contract/store/words.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { SETTINGS } from '../harness/conversation.js';

@@ -6,7 +6,7 @@ import { systemClock } from '../../src/core/clock.js';
 import type { Fault } from '../../src/core/errors.js';
 import type { Store } from '../../src/core/store.js';
 import { approve } from '../../src/pair.js';
-import { openSqliteStore } from '../../src/store/sqlite/open.js';
+import { openSqliteStore } from '../../src/store/open.js';
 import { type Home, makeHome, run } from '../harness/gateway.js';
 import { quietLog } from '../harness/quiet.js';
 

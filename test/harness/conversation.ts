@@ -49,7 +49,7 @@ import { createJobs } from '../../src/jobs/jobs.js';
 import type { Rules } from '../../src/jobs/plan.js';
 import { createRecall } from '../../src/recall/recall.js';
 import { createSkills, systemHost } from '../../src/skills/skills.js';
-import { openSqliteStore } from '../../src/store/sqlite/open.js';
+import { openSqliteStore } from '../../src/store/open.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { createToolsFor } from '../../src/turn-tools.js';
 import { createPromptFiles } from '../../src/workspace/shown.js';

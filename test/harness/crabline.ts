@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { startDiscordServer, startTelegramServer, startWhatsAppServer } from '@openclaw/crabline';
 import { BufferJSON, initAuthCreds } from '@whiskeysockets/baileys';
 import { systemClock } from '../../src/core/clock.js';
-import { openSqliteStore } from '../../src/store/sqlite/open.js';
+import { openSqliteStore } from '../../src/store/open.js';
 import { hushLibsignal } from '../fakes/whatsapp-console.js';
 import { eventually } from './gateway.js';
 import { type Exchange, passThrough } from './passthrough.js';

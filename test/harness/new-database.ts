@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../src/core/clock.js';
-import { openSqliteStore } from '../../src/store/sqlite/open.js';
+import { openSqliteStore } from '../../src/store/open.js';
 import { quietLog } from './quiet.js';
 
 const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));

@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import type { Store } from '../../src/core/store.js';
-import { connect, type Database } from '../../src/store/sqlite/connection.js';
+import { storeOn } from '../../src/store/open.js';
+import { connect, type SqliteDatabase } from '../../src/store/sqlite/connection.js';
 import { migrate } from '../../src/store/sqlite/migrate.js';
-import { storeOn } from '../../src/store/sqlite/open.js';
 import {
   ANN,
   begin,
@@ -19,7 +19,7 @@ import {
 import { MIGRATIONS, openHere, type Place } from './place.js';
 
 let place: Place;
-let connection: Database;
+let connection: SqliteDatabase;
 let store: Store;
 /** What was run since it was counted last. */
 let ran: string[] = [];

@@ -8,12 +8,12 @@ import Database from 'better-sqlite3';
 import { getTableName, is } from 'drizzle-orm';
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { inspectSqlite } from '../../src/store/sqlite/inspect.js';
+import { inspectSqlite } from '../../src/store/inspect.js';
+import * as said from '../../src/store/schema.js';
+import * as record from '../../src/store/schema-work.js';
+import * as task from '../../src/store/schema-work.js';
+import * as work from '../../src/store/schema-work.js';
 import { knownMigrations } from '../../src/store/sqlite/migrate.js';
-import * as said from '../../src/store/sqlite/schema.js';
-import * as record from '../../src/store/sqlite/schema-work.js';
-import * as task from '../../src/store/sqlite/schema-work.js';
-import * as work from '../../src/store/sqlite/schema-work.js';
 import {
   begun,
   CHAT,

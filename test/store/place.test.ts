@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import type { Fault } from '../../src/core/errors.js';
 import type { Store } from '../../src/core/store.js';
-import { openSqliteStore } from '../../src/store/sqlite/open.js';
+import { openSqliteStore } from '../../src/store/open.js';
 import { message, receive } from '../contract/store/words.js';
 import { MIGRATIONS, openHere, type Place, silentLog } from './place.js';
 
@@ -16,7 +16,7 @@ let told: Fault[];
 beforeEach(async () => {
   place = await openHere();
   told = [];
-  store = await place.open({ onDisplaced: (fault) => told.push(fault) });
+  store = await place.open({ onLost: (fault) => told.push(fault) });
   await receive(store, [message('1', 'acknowledged')]);
   await store.durable();
 });
@@ -149,7 +149,7 @@ it('a link to the database elsewhere is its place', async () => {
   await mkdir(elsewhere);
   await rename(place.file, join(elsewhere, 'real.db'));
   await symlink(join(elsewhere, 'real.db'), place.file);
-  store = await place.open({ onDisplaced: (fault) => told.push(fault) });
+  store = await place.open({ onLost: (fault) => told.push(fault) });
   await receive(store, [message('2', 'through the link')]);
   await store.durable();
   await chmod(place.file, 0o600);

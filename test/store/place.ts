@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../src/core/clock.js';
 import type { Log } from '../../src/core/log.js';
 import type { Store } from '../../src/core/store.js';
-import { openSqliteStore, type SqliteOptions } from '../../src/store/sqlite/open.js';
+import { openSqliteStore, type SqliteOptions } from '../../src/store/open.js';
 import { putNewDatabase } from '../harness/new-database.js';
 
 export const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));

@@ -5,9 +5,9 @@ import { systemClock } from '../../src/core/clock.js';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import type { Store } from '../../src/core/store.js';
 import { BEGINNING } from '../../src/core/transcript.js';
-import { connect, type Database } from '../../src/store/sqlite/connection.js';
+import { storeOn } from '../../src/store/open.js';
+import { connect, type SqliteDatabase } from '../../src/store/sqlite/connection.js';
 import { migrate } from '../../src/store/sqlite/migrate.js';
-import { storeOn } from '../../src/store/sqlite/open.js';
 import { ending, FREE, newTask } from '../contract/store/tasks.js';
 import {
   begun,
@@ -83,7 +83,7 @@ const READS_ALL_JOBS = /^select (state, count\(\*\) as jobs|id, prompt) from job
 const READS_ALL_TASKS = /^select id from task where chat_id <> \?$/;
 
 let place: Place;
-let connection: Database;
+let connection: SqliteDatabase;
 const prepared = new Set<string>();
 
 beforeAll(async () => {

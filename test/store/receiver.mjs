@@ -1,6 +1,6 @@
 /** The process that `killed.test.ts` kills: receives batch after batch and tells each that was acknowledged. */
 import { systemClock } from '../../dist/modules/core/clock.js';
-import { openSqliteStore } from '../../dist/modules/store/sqlite/open.js';
+import { openSqliteStore } from '../../dist/modules/store/open.js';
 
 const [file, migrationsFolder, first] = process.argv.slice(2);
 const log = { debug() {}, info() {}, warn() {}, error() {} };

@@ -121,7 +121,7 @@ export async function decisionOn(
   const { store, clock } = services;
   let wake = () => {};
   const changed = () => wake();
-  const stopWatching = store.watchTasks(changed);
+  const stopWatching = store.watch(changed, 'task');
   signal.addEventListener('abort', changed, { once: true });
   try {
     for (;;) {

@@ -9,59 +9,27 @@ import { createZone, type Zone } from '../../core/dates.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { keepHandle } from '../../core/v8.js';
+import type { Database, Verb, Watched } from '../db.js';
+import { SQLITE, spelled, watchedTable } from '../dialect.js';
 import { type Busy, storeFault, WriteQueue, withBusyRetry } from './busy.js';
-import { durableIn, type Flush } from './durable.js';
+import { durableIn } from './durable.js';
 
-/** Statements, prepared on first use. `values`: one object for named parameters, or a list for `?`. */
+/** What answers a verb's statements, prepared on first use; also for migrations and files of others. */
 export interface Statements {
-  get<Row>(sql: string, ...values: unknown[]): Row | undefined;
+  one<Row>(sql: string, ...values: unknown[]): Row | undefined;
   all<Row>(sql: string, ...values: unknown[]): Row[];
-  /** The first column of the first row. */
-  value<T>(sql: string, ...values: unknown[]): T | undefined;
-  /** The first column of each row. */
-  column<T>(sql: string, ...values: unknown[]): T[];
-  run(sql: string, ...values: unknown[]): Sqlite.RunResult;
+  /** The number of rows changed. */
+  run(sql: string, ...values: unknown[]): number;
 }
 
-/** Read access; also for a file opened beside a running gateway. */
-export interface StoreReader extends Statements {
-  /** Everything in `work` sees the same snapshot. */
-  read<T>(work: () => T): Promise<T>;
-}
-
-export interface Database extends StoreReader {
+export interface SqliteDatabase extends Database {
   readonly file: string;
   readonly raw: Sqlite.Database;
-  readonly clock: Clock;
-  /** The time zone whose days usage is summed by. */
-  readonly zone: Zone;
-  readonly log: Log | undefined;
+  readonly statements: Statements;
   /** Runs `work` outside a transaction, retrying while another process holds the lock. */
-  withBusyRetry<T>(work: () => T): Promise<T>;
-  /** Atomic; survives a process crash, not always a power cut. `work` may rerun: it must use only the database. */
-  write<T>(work: () => T): Promise<T>;
-  /** Like `write`, for a single statement, which needs no transaction. Returns the number of rows changed. */
-  writeOne(sql: string, ...values: unknown[]): Promise<number>;
+  retry<T>(work: () => T): Promise<T>;
   /** Like `write`, but synced to disk when it resolves; blocks the process meanwhile. */
   writeDurably<T>(work: () => T): Promise<T>;
-  /** Syncs commits to disk in the background. */
-  readonly flush: Flush;
-  /** Calls `changed` soon after another process has written. Returns a function that stops watching. */
-  watch(changed: () => void): () => void;
-  /** Changes made by this process. */
-  readonly journalChanges: Changes;
-  readonly taskChanges: Changes;
-  /** Outbox entries that the journal may still lack (`journal.ts`), and the function that cancels their timer. */
-  readonly unentered: { ids: Set<number>; stopWaiting: (() => void) | null };
-  /** Copies a consistent snapshot into a new file without blocking writers; `change` edits the copy. */
-  copyTo(file: string, change?: (copy: Sqlite.Database) => void): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Notifies watchers: at once outside a transaction, else once after it. */
-export interface Changes {
-  watch(changed: () => void): () => void;
-  tell(): void;
 }
 
 const WATCH_EVERY_MS = 1_000;
@@ -80,12 +48,12 @@ interface ConnectOptions {
   maxPages?: number | undefined;
   /** Called for every statement that runs, to count them. */
   onStatement?: (sql: string) => void;
-  /** Called once, when the file was removed, replaced or moved; its data is saved and no verb works any more. */
-  onDisplaced?: ((fault: Fault) => void) | undefined;
+  /** Called once, when the file was removed, replaced or moved: no verb works any more. */
+  onLost?: ((fault: Fault) => void) | undefined;
 }
 
-export async function connect(options: ConnectOptions): Promise<Database> {
-  const { file, clock, zone = createZone('UTC'), log, busyTimeoutMs, onDisplaced = () => {} } = options;
+export async function connect(options: ConnectOptions): Promise<SqliteDatabase> {
+  const { file, clock, zone = createZone('UTC'), log, busyTimeoutMs, onLost = () => {} } = options;
   const raw = openFile(file, options.onStatement);
   const closed = () => (raw.open ? null : new Fault('store_unavailable', `${file}: the store was closed`));
   const busy: Busy = { file, clock, busyTimeoutMs, ended: closed };
@@ -96,25 +64,30 @@ export async function connect(options: ConnectOptions): Promise<Database> {
     raw.close();
     throw error;
   }
-  const durable = durableIn(raw, { file, clock, retry, onDisplaced });
+  const durable = durableIn(raw, { file, retry, onLost });
   busy.ended = () => durable.fault() ?? closed();
   const inTransaction = raw.transaction((work: () => unknown) => work());
   const commit = <T>(work: () => T) => inTransaction.immediate(work) as T;
   const queue = new WriteQueue(busy, commit);
-  const statements = statementsOf(raw);
   const others = watchOthers(raw);
+  const own = createWatchers(raw);
+  const statements = statementsOf(raw, own.changed);
+  const read = <T>(verb: () => Verb<T>) =>
+    retry(() => inTransaction.deferred(() => runVerb(statements, verb())) as T);
 
   return {
-    ...statements,
     file,
     raw,
+    statements,
     clock,
     zone,
     log,
-    withBusyRetry: retry,
-    read: (work) => retry(() => inTransaction.deferred(work) as ReturnType<typeof work>),
-    write: (work) => queue.add(work, false),
-    writeOne: (sql, ...values) => queue.add(() => statements.run(sql, ...values).changes, true),
+    retry,
+    look: (verb) => retry(() => runVerb(statements, verb())),
+    read,
+    settled: read,
+    write: (_, verb) => queue.add(() => runVerb(statements, verb()), false),
+    writeOne: (_, sql, ...values) => queue.add(() => statements.run(sql, ...values), true),
     writeDurably: (work) =>
       retry(() => {
         // NORMAL does not sync on commit: a power cut could lose messages already acknowledged to the platform.
@@ -128,17 +101,32 @@ export async function connect(options: ConnectOptions): Promise<Database> {
         }
       }),
     flush: durable.flush,
-    watch: others.watch,
-    journalChanges: changesIn(raw, 'at once'),
-    taskChanges: changesIn(raw, 'once'),
-    unentered: { ids: new Set(), stopWaiting: null },
-    copyTo: (copy, change) => copyInto(copy, change, raw, retry),
+    watch(changed, table) {
+      const ends = [others.watch(changed), ...(table === undefined ? [] : [own.watch(table, changed)])];
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+    shrink: (pages) => shrink(raw, statements, retry, pages),
+    scrub: (whole) => retry(() => scrub(raw, statements, whole)),
+    size: () => retry(() => size(statements)),
+    copyTo: (copy, without) => copyInto(copy, without, raw, retry),
     async close() {
       others.stop();
       queue.drain();
       await durable.close();
     },
   };
+}
+
+/** Runs a verb to its end: every statement is answered at once. */
+export function runVerb<T>(statements: Statements, verb: Verb<T>): T {
+  for (let answer: unknown; ; ) {
+    const { done, value } = verb.next(answer);
+    if (done) return value;
+    const kind = value.kind === 'tell' ? 'run' : value.kind;
+    answer = statements[kind](value.sql, ...value.values);
+  }
 }
 
 function openFile(file: string, onStatement?: (sql: string) => void): Sqlite.Database {
@@ -163,29 +151,28 @@ function setUp(raw: Sqlite.Database, maxPages: number | undefined): void {
   if (maxPages !== undefined) raw.exec(`PRAGMA max_page_count = ${maxPages}`);
 }
 
-/** Cached, and kept (`keepHandle`). `exec` creates no native object; the binding's `pragma` creates one per call. */
-export function statementsOf(raw: Sqlite.Database): Statements {
-  const whole = new Map<string, Sqlite.Statement<unknown[]>>();
-  const first = new Map<string, Sqlite.Statement<unknown[]>>();
+/**
+ * Cached, and kept (`keepHandle`). `exec` creates no native object; the binding's `pragma` creates one per call.
+ * `changed`: called when a statement may have changed a watched table.
+ */
+export function statementsOf(raw: Sqlite.Database, changed: (table: Watched) => void = () => {}): Statements {
+  const kept = new Map<string, { statement: Sqlite.Statement<unknown[]>; table: Watched | null }>();
 
   function prepared(sql: string): Sqlite.Statement<unknown[]> {
-    const statement = whole.get(sql) ?? keepHandle(raw.prepare<unknown[]>(sql));
-    whole.set(sql, statement);
-    return statement;
-  }
-
-  function plucked(sql: string): Sqlite.Statement<unknown[]> {
-    const statement = first.get(sql) ?? keepHandle(raw.prepare<unknown[]>(sql).pluck());
-    first.set(sql, statement);
-    return statement;
+    let known = kept.get(sql);
+    if (known === undefined) {
+      const statement = keepHandle(raw.prepare<unknown[]>(spelled(sql, SQLITE)));
+      known = { statement, table: watchedTable(sql) };
+      kept.set(sql, known);
+    }
+    if (known.table !== null) changed(known.table);
+    return known.statement;
   }
 
   return {
-    get: <Row>(sql: string, ...values: unknown[]) => prepared(sql).get(...values) as Row | undefined,
+    one: <Row>(sql: string, ...values: unknown[]) => prepared(sql).get(...values) as Row | undefined,
     all: <Row>(sql: string, ...values: unknown[]) => prepared(sql).all(...values) as Row[],
-    value: <T>(sql: string, ...values: unknown[]) => plucked(sql).get(...values) as T | undefined,
-    column: <T>(sql: string, ...values: unknown[]) => plucked(sql).all(...values) as T[],
-    run: (sql, ...values) => prepared(sql).run(...values),
+    run: (sql, ...values) => prepared(sql).run(...values).changes,
   };
 }
 
@@ -222,32 +209,78 @@ function watchOthers(raw: Sqlite.Database) {
   };
 }
 
-function changesIn(raw: Sqlite.Database, how: 'at once' | 'once'): Changes {
-  const watchers = new Set<() => void>();
-  let isDue = false;
+/** Watchers of what this process writes. They are called once for a burst, after its transaction. */
+function createWatchers(raw: Sqlite.Database) {
+  const watchers = { journal: new Set<() => void>(), task: new Set<() => void>() };
+  const due = new Set<Watched>();
 
   function tellAll(): void {
-    isDue = false;
-    if (raw.open) for (const watcher of watchers) watcher();
+    const tables = [...due];
+    due.clear();
+    if (raw.open) for (const table of tables) for (const watcher of watchers[table]) watcher();
   }
 
   return {
-    watch(changed) {
-      watchers.add(changed);
-      return () => void watchers.delete(changed);
+    watch(table: Watched, changed: () => void): () => void {
+      const watcher = () => changed();
+      watchers[table].add(watcher);
+      return () => void watchers[table].delete(watcher);
     },
-    tell() {
-      if (how === 'at once') return tellAll();
-      if (!isDue) setImmediate(tellAll);
-      isDue = true;
+    changed(table: Watched): void {
+      if (due.size === 0) setImmediate(tellAll);
+      due.add(table);
     },
+  };
+}
+
+// ── The file ───────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The value of `auto_vacuum` with which free pages can be released on demand. */
+const INCREMENTAL = 2;
+
+function pragma(statements: Statements, name: string): number {
+  return Object.values(statements.one<Record<string, number>>(`PRAGMA ${name}`) ?? {})[0] ?? 0;
+}
+
+async function shrink(
+  raw: Sqlite.Database,
+  statements: Statements,
+  retry: <T>(work: () => T) => Promise<T>,
+  pages: number,
+): Promise<boolean> {
+  if ((await retry(() => pragma(statements, 'auto_vacuum'))) === INCREMENTAL) {
+    await retry(() => void raw.exec(`PRAGMA incremental_vacuum(${Math.trunc(pages)})`));
+    if ((await retry(() => pragma(statements, 'freelist_count'))) > 0) return true;
+  }
+  // The write-ahead log still contains old versions of pages.
+  await retry(() => void raw.exec('PRAGMA wal_checkpoint(TRUNCATE)'));
+  return false;
+}
+
+/**
+ * `secure_delete` overwrites deleted content, but not the copies that SQLite made when it moved rows of a full page to
+ * other pages: these remain until VACUUM, which takes about 1 s per 200 MB and blocks the process. Until a checkpoint,
+ * the write-ahead log and the file still contain old versions of pages.
+ */
+function scrub(raw: Sqlite.Database, statements: Statements, whole: boolean): void {
+  if (whole) raw.exec('VACUUM');
+  if (pragma(statements, 'wal_checkpoint(TRUNCATE)') !== 0) {
+    throw new Sqlite.SqliteError('another process still reads the write-ahead log', 'SQLITE_BUSY');
+  }
+}
+
+function size(statements: Statements): { bytes: number; free: number } {
+  const page = pragma(statements, 'page_size');
+  return {
+    bytes: pragma(statements, 'page_count') * page,
+    free: pragma(statements, 'freelist_count') * page,
   };
 }
 
 /** Not the binding's `backup`: it creates a native object whose collection aborts Node 24 (see `keepHandle`). */
 async function copyInto(
   copy: string,
-  change: ((copy: Sqlite.Database) => void) | undefined,
+  without: readonly string[],
   raw: Sqlite.Database,
   retry: (work: () => void) => Promise<void>,
 ): Promise<void> {
@@ -255,7 +288,7 @@ async function copyInto(
   try {
     await rm(partial, { force: true });
     await retry(() => void raw.exec(`VACUUM INTO '${partial.replaceAll("'", "''")}'`));
-    if (change) changeCopy(partial, change);
+    if (without.length > 0) empty(partial, without);
     await rename(partial, copy);
   } catch (error) {
     await rm(partial, { force: true });
@@ -264,11 +297,11 @@ async function copyInto(
 }
 
 /** Deleted data must not remain in the file or in files beside it. */
-function changeCopy(file: string, change: (copy: Sqlite.Database) => void): void {
+function empty(file: string, tables: readonly string[]): void {
   const copy = keepHandle(new Sqlite(file));
   try {
     copy.exec('pragma journal_mode = delete; pragma secure_delete = on');
-    change(copy);
+    for (const table of tables) copy.exec(`delete from ${table}`);
     copy.exec('vacuum');
   } finally {
     copy.close();

@@ -9,16 +9,16 @@ import Sqlite from 'better-sqlite3';
 import { Fault } from '../../core/errors.js';
 import { keepHandle } from '../../core/v8.js';
 import { storeFault } from './busy.js';
-import { type Database, type Statements, statementsOf } from './connection.js';
+import { type SqliteDatabase, type Statements, statementsOf } from './connection.js';
 
 /** A migration is identified by its drizzle-kit file name: `0003_something`. */
 type Tag = string;
 
 const KEPT_COPIES = 3;
 
-export async function migrate(db: Database, folder: string): Promise<void> {
+export async function migrate(db: SqliteDatabase, folder: string): Promise<void> {
   const known = knownMigrations(folder);
-  const applied = await db.withBusyRetry(() => appliedMigrations(db, db.file));
+  const applied = await db.retry(() => appliedMigrations(db.statements, db.file));
   refuseNewer(db.file, known, applied);
   const pending = known.filter((tag) => !applied.includes(tag));
   const [first] = pending;
@@ -26,13 +26,13 @@ export async function migrate(db: Database, folder: string): Promise<void> {
 
   if (applied.length > 0) {
     const copy = `${db.file}.before-${Number.parseInt(first, 10)}`;
-    await db.copyTo(copy);
+    await db.copyTo(copy, []);
     await removeOldCopies(db.file);
     db.log?.info({ copy, migrations: pending }, 'migrating the database to this version; a copy was kept');
   }
   await db.writeDurably(() => {
     // Another process may have migrated it during the copy.
-    const done = appliedMigrations(db, db.file);
+    const done = appliedMigrations(db.statements, db.file);
     db.raw.exec(
       'create table if not exists migration (tag text primary key not null, applied_at integer not null)',
     );
@@ -40,7 +40,7 @@ export async function migrate(db: Database, folder: string): Promise<void> {
   });
 }
 
-function apply(db: Database, folder: string, tag: Tag): void {
+function apply(db: SqliteDatabase, folder: string, tag: Tag): void {
   const statements = readFileSync(join(folder, `${tag}.sql`), 'utf8');
   try {
     db.raw.exec(statements);
@@ -49,7 +49,7 @@ function apply(db: Database, folder: string, tag: Tag): void {
     if (error instanceof Error && 'code' in error && error.code !== 'SQLITE_ERROR') throw error;
     throw new Fault('store_unavailable', `${db.file}: migration ${tag} failed; nothing was changed`, error);
   }
-  db.run('insert into migration (tag, applied_at) values (?, ?)', tag, db.clock.now());
+  db.statements.run('insert into migration (tag, applied_at) values (?, ?)', tag, db.clock.now());
 }
 
 export function knownMigrations(folder: string): Tag[] {
@@ -60,8 +60,10 @@ export function knownMigrations(folder: string): Tag[] {
 }
 
 export function appliedMigrations(db: Statements, file: string): Tag[] {
-  const tables = db.column<string>(`select name from sqlite_master where type = 'table'`);
-  if (tables.includes('migration')) return db.column<Tag>('select tag from migration order by tag');
+  const tables = db.all<{ name: string }>(`select name from sqlite_master where type = 'table'`);
+  if (tables.some(({ name }) => name === 'migration')) {
+    return db.all<{ tag: Tag }>('select tag from migration order by tag').map(({ tag }) => tag);
+  }
   if (tables.length === 0) return [];
   throw new Fault(
     'store_unavailable',
@@ -108,7 +110,7 @@ export function refuseForeign(file: string, migrationsFolder: string): void {
     const applied = appliedMigrations(db, file);
     if (applied.length === 0) throw refuse('it is no database of coterie');
     refuseNewer(file, knownMigrations(migrationsFolder), applied);
-    const state = db.value<string>('pragma quick_check(1)');
+    const { quick_check: state } = db.one<{ quick_check: string }>('pragma quick_check(1)') ?? {};
     if (state !== 'ok') throw refuse(`it is damaged (${state})`);
   } catch (error) {
     throw storeFault(error, file);

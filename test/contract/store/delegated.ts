@@ -363,7 +363,7 @@ export function delegatedContract(under: StoreUnderTest): void {
       const { store } = under;
       await asked();
       let heard = 0;
-      const end = store.watchTasks(() => heard++);
+      const end = store.watch(() => heard++, 'task');
       await store.decide(yes('CODE1'));
       await expect.poll(() => heard, { timeout: 5_000 }).toBeGreaterThan(0);
       end();

@@ -442,7 +442,7 @@ export function taskContract(under: StoreUnderTest): void {
     const other = await under.another();
     let heard = 0;
     const next = (count: number) => expect.poll(() => heard, { timeout: 5_000 }).toBeGreaterThan(count);
-    const end = store.watchTasks(() => heard++);
+    const end = store.watch(() => heard++, 'task');
     await added(store, 'k1');
     await next(0);
     for (const change of [

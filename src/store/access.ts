@@ -3,10 +3,11 @@
  * code) and per group that mentioned us; the row outlives the request, because it records when a sender was last
  * answered and where to announce the decision. `approval` holds those who were let in.
  */
-import type { AccessStore, Applicant, ApprovedKind, PairingAsk } from '../../core/access.js';
-import { type ChatId, channelOf } from '../../core/ids.js';
+
+import type { AccessStore, Applicant, ApprovedKind, PairingAsk } from '../core/access.js';
+import { type ChatId, channelOf } from '../core/ids.js';
 import { CHAT_COLUMNS, type ChatRow, findChat, toChat } from './chats.js';
-import type { Database, Statements } from './connection.js';
+import * as db from './db.js';
 import { putDelivery } from './outbox.js';
 import { addOffer, findOffer, findQuestion, offersIn } from './questions.js';
 import type { pairing } from './schema.js';
@@ -22,17 +23,21 @@ const END = 'set expires_at = requested_at';
 const HOUR_MS = 3_600_000;
 
 const requestWhere = (which: string) => `select ${columns(`id ${REQUEST}`)} from pairing where ${which}`;
+const WAITING = requestWhere(`
+  ${WAITS} and (kind = 'sender' or not exists (
+    select 1 from approval where approval.id = pairing.chat_id and revoked_at is null))
+  order by requested_at, id`);
 const FORGET_OLD = `
   delete from pairing where kind = 'sender' and expires_at <= @now and requested_at <= @answeredBefore`;
 // For a refused sender, `expires_at` is when they asked and `requested_at` is when their silence ends.
 const OTHERS = `
   select count(*) filter (where ${WAITS}) as waiting,
-    count(*) filter (where min(requested_at, expires_at) > @hourAgo) as lately
+    count(*) filter (where smaller(requested_at, expires_at) > @hourAgo) as lately
   from pairing where kind = 'sender' and channel = @channel and id <> @id`;
 const DROP_OLDEST_GROUPS = `
-  delete from pairing where id in (
+  delete from pairing where kind = 'group' and channel = @channel and id <> @id and id not in (
     select id from pairing where kind = 'group' and channel = @channel and id <> @id
-    order by expires_at desc, id limit -1 offset @others)`;
+    order by coalesce(expires_at, 0) desc, id limit @others + 0)`;
 const END_SENDER = `update pairing ${END} where id = ? and kind = 'sender' and expires_at > requested_at`;
 // An approved sender is no longer a stranger: their request leaves the hourly limit.
 const SETTLE_SENDER = `update pairing set expires_at = 0 where id = ? and kind = 'sender'`;
@@ -43,7 +48,7 @@ const REFUSE = `
 
 const APPROVE = `
   insert into approval (id, kind, owner, approved_at) values (@id, @kind, @owner, @now)
-  on conflict do update set kind = excluded.kind, owner = excluded.owner, approved_at = excluded.approved_at,
+  on conflict (id) do update set kind = excluded.kind, owner = excluded.owner, approved_at = excluded.approved_at,
     revoked_at = null`;
 const REVOKE = 'update approval set revoked_at = approved_at where id = ? and revoked_at is null';
 /** All ids that lead to the same chat as `@id`, so that it cannot come back under another one. */
@@ -62,71 +67,80 @@ const DIRECT_CHATS = `
     ) as writer from chat where kind = 'direct'`;
 type DirectRow = ChatRow & { writer: string | null };
 
-function approval(db: Statements, id: string): { owner: number; kind: ApprovedKind } | undefined {
-  return db.get('select owner, kind from approval where id = ? and revoked_at is null', id);
+function* approval(id: string): db.Verb<{ owner: number; kind: ApprovedKind } | undefined> {
+  return yield* db.one('select owner, kind from approval where id = ? and revoked_at is null', id);
 }
 
-function requestOf(db: Statements, id: string): PairingRow | undefined {
-  return db.get<PairingRow>(requestWhere('id = @id'), { id });
+function* requestOf(id: string): db.Verb<PairingRow | undefined> {
+  return yield* db.one<PairingRow>(requestWhere('id = @id'), { id });
 }
 
 /** Whether to give an unknown sender a code. */
-function answerTo(db: Statements, ask: PairingAsk): 'ask' | 'quiet' | 'full' {
+function* answerTo(ask: PairingAsk): db.Verb<'ask' | 'quiet' | 'full'> {
   const { channel, senderId: id, now, answerEveryMs, most, mostPerHour } = ask;
-  const asked = requestOf(db, id);
+  const asked = yield* requestOf(id);
   if (asked && asked.requestedAt > now - answerEveryMs) return 'quiet';
   const bounds = { channel, id, now, hourAgo: now - HOUR_MS };
-  const { waiting = 0, lately = 0 } = db.get<{ waiting: number; lately: number }>(OTHERS, bounds) ?? {};
+  const { waiting = 0, lately = 0 } =
+    (yield* db.one<{ waiting: number; lately: number }>(OTHERS, bounds)) ?? {};
   return waiting >= most || lately >= mostPerHour ? 'full' : 'ask';
 }
 
-function putRequest(db: Statements, row: object): void {
-  if (addRequest(db, row)) return;
-  db.run(`update pairing set ${assigned(REQUEST)} where id = @id`, row);
+function* putRequest(row: object): db.Verb<void> {
+  if (yield* addRequest(row)) return;
+  yield* db.tell(`update pairing set ${assigned(REQUEST)} where id = @id`, row);
 }
 
-function addRequest(db: Statements, row: object): boolean {
-  return db.run(`${insertInto('pairing', `id ${REQUEST}`)} on conflict do nothing`, row).changes > 0;
+function* addRequest(row: object): db.Verb<boolean> {
+  return (yield* db.run(`${insertInto('pairing', `id ${REQUEST}`)} on conflict do nothing`, row)) > 0;
 }
 
-function requestPairing(db: Database, request: Parameters<AccessStore['requestPairing']>[0]) {
+function* requestPairing(request: Parameters<AccessStore['requestPairing']>[0]) {
   const { channel, senderId: id, now, answerEveryMs, name, code, expiresAt } = request;
   const { answer, announcements = [] } = request;
-  const outcome = answerTo(db, request);
+  const outcome = yield* answerTo(request);
   if (outcome !== 'ask') return outcome;
-  db.run(FORGET_OLD, { now, answeredBefore: now - answerEveryMs });
+  yield* db.tell(FORGET_OLD, { now, answeredBefore: now - answerEveryMs });
   const { chatId, address, threadId, delivery } = answer;
   const to = { chatId, address, threadId, speaker: delivery.speaker };
   const row = { id, kind: 'sender', channel, code, name, requestedAt: now, expiresAt, ...to };
   // Not added if the sender has an older code or, with odds of 1 in 10^11, if somebody else has this code.
-  if (!addRequest(db, row)) {
-    const taken = db.get<PairingRow>(requestWhere('code = @code'), { code });
+  if (!(yield* addRequest(row))) {
+    const taken = yield* db.one<PairingRow>(requestWhere('code = @code'), { code });
     if (taken && taken.id !== id) return 'quiet';
-    putRequest(db, row);
+    yield* putRequest(row);
   }
-  putDelivery(db, answer, delivery);
+  yield* putDelivery(answer, delivery);
   for (const { post, offer } of announcements) {
-    putDelivery(db, post, post.delivery);
-    addOffer(db, offer);
+    yield* putDelivery(post, post.delivery);
+    yield* addOffer(offer);
   }
   return 'asked';
 }
 
-async function noteGroup(db: Database, group: Parameters<AccessStore['noteGroup']>[0]): Promise<boolean> {
+async function noteGroup(
+  database: db.Database,
+  group: Parameters<AccessStore['noteGroup']>[0],
+): Promise<boolean> {
   const { chatId: id, within = id, title: name, now, keepMs, most } = group;
   const expiresAt = now + keepMs;
   // Repeated mentions within an hour are not worth a write.
   const isNoted = (row?: PairingRow) =>
     row?.name === name && row.expiresAt !== null && row.expiresAt > expiresAt - HOUR_MS;
-  if (await db.withBusyRetry(() => isNoted(requestOf(db, id)))) return false;
-  return db.write(() => {
-    const known = requestOf(db, id);
+  if (
+    await database.look(function* () {
+      return isNoted(yield* requestOf(id));
+    })
+  )
+    return false;
+  return database.write(db.ACCESS, function* () {
+    const known = yield* requestOf(id);
     const waits = known !== undefined && (known.expiresAt ?? 0) > now;
     const channel = channelOf(id);
-    db.run(DROP_OLDEST_GROUPS, { id, channel, others: most - 1 });
+    yield* db.tell(DROP_OLDEST_GROUPS, { id, channel, others: most - 1 });
     const nowhere = { code: '', chatId: within, address: '', threadId: null, speaker: '' };
     const requestedAt = waits ? known.requestedAt : now;
-    putRequest(db, { id, kind: 'group', channel, name, requestedAt, expiresAt, ...nowhere });
+    yield* putRequest({ id, kind: 'group', channel, name, requestedAt, expiresAt, ...nowhere });
     return !waits;
   });
 }
@@ -140,119 +154,126 @@ interface FoundApplicant {
 }
 
 /** Stored data takes precedence over guesses from the id's form. */
-function findApplicant(
-  db: Statements,
-  { codeOrId, looksLike, now }: Parameters<AccessStore['applicant']>[0],
-): FoundApplicant | null {
+function* findApplicant({
+  codeOrId,
+  looksLike,
+  now,
+}: Parameters<AccessStore['applicant']>[0]): db.Verb<FoundApplicant | null> {
   const given = codeOrId.replace(/\s+/g, '');
   if (given === '') return null;
-  const id = db.value<ChatId>('select chat_id from alias where id = ?', given) ?? given;
+  const id = (yield* db.value<ChatId>('select chat_id from alias where id = ?', given)) ?? given;
   const wanted = { code: given.toUpperCase(), id, now };
-  const asked = db.get<PairingRow>(requestWhere(`(code = @code or id = @id) and ${WAITS}`), wanted);
+  const asked = yield* db.one<PairingRow>(requestWhere(`(code = @code or id = @id) and ${WAITS}`), wanted);
   if (asked) return { id: asked.id, kind: asked.kind, name: asked.name, to: asked };
   // Every id contains its channel's name and an underscore; codes contain no underscore.
   if (!id.includes('_')) return null;
   const ownChat = `select * from (${DIRECT_CHATS}) where chatId = @id or writer = @id limit 1`;
-  const own = db.get<DirectRow>(ownChat, { id });
+  const own = yield* db.one<DirectRow>(ownChat, { id });
   if (own) {
     const { chatId, channel, address, activePersona: speaker, title: name, writer } = own;
     const to = { chatId, channel, address, threadId: null, speaker };
     return { id: writer ?? id, kind: 'sender', name, to };
   }
-  const chat = findChat(db, id);
+  const chat = yield* findChat(id);
   if (chat) return { id, kind: 'group', name: chat.title, to: null };
-  const before = requestOf(db, id);
+  const before = yield* requestOf(id);
   const form = looksLike === 'unknown' ? null : looksLike;
-  const kind = before?.kind ?? form ?? approval(db, id)?.kind ?? looksLike;
+  const kind = before?.kind ?? form ?? (yield* approval(id))?.kind ?? looksLike;
   return kind === null ? null : { id, kind, name: before?.name ?? null, to: before ?? null };
 }
 
-function applicant(db: Statements, ask: Parameters<AccessStore['applicant']>[0]): Applicant | null {
-  const found = findApplicant(db, ask);
+function* applicant(ask: Parameters<AccessStore['applicant']>[0]): db.Verb<Applicant | null> {
+  const found = yield* findApplicant(ask);
   if (!found) return null;
   const { id, kind, name } = found;
-  const approved = approval(db, id);
+  const approved = yield* approval(id);
   return { id, kind, name, approved: approved !== undefined, owner: approved?.owner === 1 };
 }
 
-function approve(db: Database, { asOwner, told, ...ask }: Parameters<AccessStore['approve']>[0]) {
-  const found = findApplicant(db, ask);
+function* approve({ asOwner, told, ...ask }: Parameters<AccessStore['approve']>[0]) {
+  const found = yield* findApplicant(ask);
   if (!found) return null;
   const { id, kind, to } = found;
   const { now } = ask;
-  const before = approval(db, id);
+  const before = yield* approval(id);
   const owner = kind === 'sender' && (asOwner || before?.owner === 1);
-  db.run(APPROVE, { id, kind, owner: Number(owner), now });
-  for (const sql of [SETTLE_SENDER, FORGET_GROUP]) db.run(sql, id);
+  yield* db.tell(APPROVE, { id, kind, owner: Number(owner), now });
+  for (const sql of [SETTLE_SENDER, FORGET_GROUP]) yield* db.tell(sql, id);
   const isNews = before === undefined || (owner && before.owner !== 1);
   if (kind !== 'sender' || to === null || !isNews) return { id, kind, owner, toldIn: null };
   const { chatId, channel, address, threadId, speaker } = to;
   const origin = `notice:approved:${id}:${now}:${owner ? 'owner' : 'member'}`;
   const body = owner ? told.owner : told.member;
   const said = { origin, personaId: null, speaker, part: 0, body, replyTo: null };
-  putDelivery(db, { chatId, channel, address, threadId, kind: 'direct', now }, said);
+  yield* putDelivery({ chatId, channel, address, threadId, kind: 'direct', now }, said);
   return { id, kind, owner, toldIn: chatId };
 }
 
-function revoke(db: Statements, given: ChatId): boolean {
-  const ids = new Set([given, ...db.column<string>(ALL_IDS, { id: given })]);
-  const changed = [...ids].flatMap((id) =>
-    [REVOKE, END_SENDER, FORGET_GROUP].map((sql) => db.run(sql, id).changes),
-  );
-  return changed.some((rows) => rows > 0);
+function* revoke(given: ChatId): db.Verb<boolean> {
+  const ids = new Set([given, ...(yield* db.column<string>(ALL_IDS, { id: given }))]);
+  let changed = 0;
+  for (const id of ids)
+    for (const sql of [REVOKE, END_SENDER, FORGET_GROUP]) changed += yield* db.run(sql, id);
+  return changed > 0;
 }
 
-export function accessStore(db: Database): AccessStore {
+function postedTo({ answer, announcements = [] }: Parameters<AccessStore['requestPairing']>[0]): ChatId[] {
+  return [answer.chatId, ...announcements.map(({ post }) => post.chatId)];
+}
+
+export function accessStore(database: db.Database): AccessStore {
   return {
     approvalOf: ({ chatId, senderId }) =>
-      db.withBusyRetry(() => {
-        const sender = approval(db, senderId);
-        const chat = approval(db, chatId);
+      database.look(function* () {
+        const sender = yield* approval(senderId);
+        const chat = yield* approval(chatId);
         return { chat: chat !== undefined, sender: sender !== undefined, owner: sender?.owner === 1 };
       }),
     question: ({ room, senderId, now }) =>
-      db.withBusyRetry(() => {
-        const found = findQuestion(db, room, senderId);
+      database.look(function* () {
+        const found = yield* findQuestion(room, senderId);
         if (found === undefined || found.until <= now) return null;
         const { id, askedBy, name, argument } = found;
         return { id, askedBy, ifYes: { name, argument } };
       }),
     offer: (key, now) =>
-      db.withBusyRetry(() => {
-        const found = findOffer(db, key);
+      database.look(function* () {
+        const found = yield* findOffer(key);
         return found !== undefined && found.until > now ? found : null;
       }),
     offers: ({ room, senderId, now }) =>
-      db.withBusyRetry(() =>
-        offersIn(db, room).filter(
+      database.look(function* () {
+        return (yield* offersIn(room)).filter(
           (each) => each.until > now && (each.senderId === null || each.senderId === senderId),
-        ),
-      ),
-    mayAskToPair: (ask) => db.withBusyRetry(() => answerTo(db, ask)),
-    requestPairing: (request) => db.write(() => requestPairing(db, request)),
-    noteGroup: (group) => noteGroup(db, group),
-    refuse: (ask) => db.write(() => db.value<string>(REFUSE, ask) ?? null),
+        );
+      }),
+    mayAskToPair: (ask) => database.look(() => answerTo(ask)),
+    requestPairing: (request) =>
+      database.write([db.ACCESS, ...postedTo(request)], () => requestPairing(request)),
+    noteGroup: (group) => noteGroup(database, group),
+    refuse: (ask) =>
+      database.write(db.ACCESS, function* () {
+        return (yield* db.value<string>(REFUSE, ask)) ?? null;
+      }),
     waiting: (now) =>
-      db.read(() =>
-        db
-          .all<PairingRow>(requestWhere(`${WAITS} order by requested_at, id`), { now })
-          .filter(({ kind, chatId }) => kind === 'sender' || approval(db, chatId) === undefined)
-          .map(({ code, kind, id, name, expiresAt, chatId }) => {
-            const request = { code, kind, id, name, expiresAt: expiresAt ?? now };
-            return kind === 'group' && chatId !== id ? { ...request, within: chatId } : request;
-          }),
-      ),
-    applicant: (ask) => db.read(() => applicant(db, ask)),
-    approve: (ask) => db.write(() => approve(db, ask)),
-    owners: () => db.read(() => db.column<ChatId>(OWNERS)),
+      database.read(function* () {
+        const rows = yield* db.all<PairingRow>(WAITING, { now });
+        return rows.map(({ code, kind, id, name, expiresAt, chatId }) => {
+          const request = { code, kind, id, name, expiresAt: expiresAt ?? now };
+          return kind === 'group' && chatId !== id ? { ...request, within: chatId } : request;
+        });
+      }),
+    applicant: (ask) => database.read(() => applicant(ask)),
+    approve: (ask) => database.write(db.ACCESS, () => approve(ask)),
+    owners: () => database.read(() => db.column<ChatId>(OWNERS)),
     ownerChats: (listed) =>
-      db.read(() => {
-        const ids = new Set([...listed, ...db.column<string>(OWNERS)]);
-        const theirs = db
-          .all<DirectRow>(DIRECT_CHATS)
-          .filter(({ chatId, writer }) => ids.has(chatId) || ids.has(writer ?? ''));
+      database.read(function* () {
+        const ids = new Set([...listed, ...(yield* db.column<string>(OWNERS))]);
+        const theirs = (yield* db.all<DirectRow>(DIRECT_CHATS)).filter(
+          ({ chatId, writer }) => ids.has(chatId) || ids.has(writer ?? ''),
+        );
         return theirs.map(toChat).sort((a, b) => (a.id < b.id ? -1 : 1));
       }),
-    revoke: (id) => db.write(() => revoke(db, id)),
+    revoke: (id) => database.write(db.ACCESS, () => revoke(id)),
   };
 }

@@ -2,21 +2,22 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import Sqlite from 'better-sqlite3';
-import type { Part } from '../../core/channel.js';
-import type { ChatFeed } from '../../core/chat-record.js';
-import { Fault } from '../../core/errors.js';
-import type { ReplayStore, SentByTurn, TurnInStore } from '../../core/journal.js';
-import type { TraceStore } from '../../core/memory.js';
-import type { Step } from '../../core/transcript.js';
-import { keepHandle } from '../../core/v8.js';
-import { storeFault } from './busy.js';
+import type { Part } from '../core/channel.js';
+import type { ChatFeed } from '../core/chat-record.js';
+import { Fault } from '../core/errors.js';
+import type { ReplayStore, SentByTurn, TurnInStore } from '../core/journal.js';
+import type { TraceStore } from '../core/memory.js';
+import type { Step } from '../core/transcript.js';
+import { keepHandle } from '../core/v8.js';
 import { findChat, toChat } from './chats.js';
-import { type Statements, type StoreReader, statementsOf } from './connection.js';
+import * as db from './db.js';
 import { ENTRY_COLUMNS, type EntryRow, entryOf, saidIn } from './feeds.js';
 import { entriesOfTurn } from './journal.js';
 import { messagesWith, traceStore } from './memory-history.js';
-import { appliedMigrations, knownMigrations, refuseNewer } from './migrate.js';
 import { columns } from './sql.js';
+import { storeFault } from './sqlite/busy.js';
+import { runVerb, statementsOf } from './sqlite/connection.js';
+import { appliedMigrations, knownMigrations, refuseNewer } from './sqlite/migrate.js';
 import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
 import { channelState, findSetting, setSetting } from './values.js';
 
@@ -36,18 +37,18 @@ export async function inspectSqlite(file: string, migrationsFolder: URL): Promis
   if (!existsSync(file)) return { kind: 'missing' };
   return withFile(file, { readonly: true }, (raw) => {
     const known = knownMigrations(fileURLToPath(migrationsFolder));
-    const db = statementsOf(raw);
-    const applied = appliedMigrations(db, file);
+    const statements = statementsOf(raw);
+    const applied = appliedMigrations(statements, file);
     refuseNewer(file, known, applied);
     const pending = known.filter((tag) => !applied.includes(tag)).length;
-    const parked = applied.length > 0 ? (db.value<number>(PARKED) ?? 0) : 0;
+    const parked = applied.length > 0 ? (runVerb(statements, db.value<number>(PARKED)) ?? 0) : 0;
     return { kind: 'found', pending, parked };
   });
 }
 
 /** Traces messages beside a running gateway. Throws as above; the database must be fully migrated. */
 export function withTraces<T>(file: string, look: (traces: TraceStore) => Promise<T>): Promise<T> {
-  return reading(file, (db) => look(traceStore(db)));
+  return reading(file, (reader) => look(traceStore(reader)));
 }
 
 /** The reads of `coterie replay` and `coterie export`. */
@@ -67,17 +68,17 @@ export async function withRecords<T>(
       `${file} is of an older version: start the gateway once, which brings it up to date`,
     );
   }
-  return reading(file, (db) =>
+  return reading(file, (reader) =>
     look({
-      turnBehind: (id) => db.read(() => turnBehind(db, id)),
-      saidIn: (ask) => saidIn(db, ask),
-      messages: (ids) => db.read(() => messagesWith(db, ids)),
+      turnBehind: (id) => reader.read(() => turnBehind(id)),
+      saidIn: (ask) => saidIn(reader, ask),
+      messages: (ids) => reader.read(() => messagesWith(ids)),
       chat: (id) =>
-        db.read(() => {
-          const row = findChat(db, id);
+        reader.read(function* () {
+          const row = yield* findChat(id);
           return row ? toChat(row) : null;
         }),
-      setting: (key) => db.read(() => findSetting(db, key)),
+      setting: (key) => reader.read(() => findSetting(key)),
     }),
   );
 }
@@ -90,7 +91,7 @@ export async function storedChannelState(
   names: string[],
 ): Promise<Map<string, string>> {
   if (!(await isCurrent(file, migrationsFolder))) return new Map();
-  return reading(file, (db) => channelState(db, channel, names));
+  return reading(file, (reader) => channelState(reader, channel, names));
 }
 
 /** A setting, read beside a running gateway. null if it or the database does not exist. */
@@ -100,7 +101,7 @@ export async function storedSetting(
   key: string,
 ): Promise<string | null> {
   if (!(await isCurrent(file, migrationsFolder))) return null;
-  return reading(file, (db) => findSetting(db, key));
+  return reading(file, (reader) => reader.look(() => findSetting(key)));
 }
 
 /** Whether an owner was approved, read beside a running gateway. null if migrations are pending. */
@@ -109,7 +110,7 @@ export async function hasApprovedOwner(file: string, migrationsFolder: URL): Pro
   if (found.kind === 'missing') return false;
   if (found.pending > 0) return null;
   const owners = 'select count(*) from approval where owner = 1 and revoked_at is null';
-  return reading(file, (db) => db.value<number>(owners) !== 0);
+  return reading(file, async (reader) => (await reader.look(() => db.value<number>(owners))) !== 0);
 }
 
 /** The only write in this file; no gateway may be running. Writes nothing if there is no database. */
@@ -120,7 +121,7 @@ export async function storeSetting(
   value: string | null,
 ): Promise<void> {
   if (!(await isCurrent(file, migrationsFolder))) return;
-  await withFile(file, {}, (raw) => setSetting(statementsOf(raw), key, value));
+  await withFile(file, {}, (raw) => runVerb(statementsOf(raw), setSetting(key, value)));
 }
 
 async function isCurrent(file: string, migrationsFolder: URL): Promise<boolean> {
@@ -128,10 +129,12 @@ async function isCurrent(file: string, migrationsFolder: URL): Promise<boolean> 
   return found.kind === 'found' && found.pending === 0;
 }
 
-function reading<T>(file: string, look: (db: StoreReader) => T | Promise<T>): Promise<T> {
-  return withFile(file, { readonly: true }, (raw) =>
-    look({ ...statementsOf(raw), read: async (work) => work() }),
-  );
+function reading<T>(file: string, look: (reader: db.Reader) => Promise<T>): Promise<T> {
+  return withFile(file, { readonly: true }, (raw) => {
+    const statements = statementsOf(raw);
+    const read = async <R>(verb: () => db.Verb<R>) => runVerb(statements, verb());
+    return look({ look: read, read });
+  });
 }
 
 async function withFile<T>(
@@ -177,35 +180,35 @@ const SENDS = `
   where origin = 'turn:' || @id or (origin > 'tool:' || @id || ':' and origin < 'tool:' || @id || ';')
   order by id`;
 
-function turnBehind(db: Statements, id: string): Awaited<ReturnType<ReplayStore['turnBehind']>> {
-  const found = db.get<EntryOfTurn>(`${ENTRY} id = ?`, id);
+function* turnBehind(id: string): db.Verb<Awaited<ReturnType<ReplayStore['turnBehind']>>> {
+  const found = yield* db.one<EntryOfTurn>(`${ENTRY} id = ?`, id);
   const message = /^evt-(\d{1,15})$/.exec(id)?.[1];
   const ofMessage =
     message === undefined
       ? null
-      : db.value<string | null>('select turn_id from message where id = ?', Number(message));
+      : yield* db.value<string | null>('select turn_id from message where id = ?', Number(message));
   const turnId = found?.turnId ?? ofMessage ?? OF_TURN.exec(id)?.[1] ?? id;
-  const rows = db.all<EntryOfTurn>(`${ENTRY} ${entriesOfTurn('@turnId')} order by n`, { turnId });
+  const rows = yield* db.all<EntryOfTurn>(`${ENTRY} ${entriesOfTurn('@turnId')} order by n`, { turnId });
   const entries = rows.map(entryOf);
-  const row = db.get<ReplayTurnRow>(TURN, turnId);
+  const row = yield* db.one<ReplayTurnRow>(TURN, turnId);
   if (row !== undefined) {
     const [first = 0] = JSON.parse(row.batch) as number[];
-    return first <= row.resetAt ? { kind: 'forgotten' } : { kind: 'turn', turn: toTurn(db, row), entries };
+    return first <= row.resetAt ? { kind: 'forgotten' } : { kind: 'turn', turn: yield* toTurn(row), entries };
   }
   if (entries.length > 0) return { kind: 'entries', entries };
   return found ? { kind: 'entries', entries: [entryOf(found)] } : null;
 }
 
-function toTurn(db: Statements, { resetAt: _, batch, ...row }: ReplayTurnRow): TurnInStore {
+function* toTurn({ resetAt: _, batch, ...row }: ReplayTurnRow): db.Verb<TurnInStore> {
   const ids: number[] = JSON.parse(batch);
-  const said = db.get<MessageRow>(REPLY, { last: ids.at(-1) ?? 0, turnId: row.id });
-  const steps = db.column<string>('select body from step where turn_id = ? order by n', row.id);
+  const said = yield* db.one<MessageRow>(REPLY, { last: ids.at(-1) ?? 0, turnId: row.id });
+  const steps = yield* db.column<string>('select body from step where turn_id = ? order by n', row.id);
   return {
     ...row,
-    batch: messagesWith(db, ids),
+    batch: yield* messagesWith(ids),
     reply: said ? toMessage(said) : null,
     steps: steps.map((body): Step => JSON.parse(body)),
-    sends: db.all<SentRow>(SENDS, { id: row.id }).map(toSent),
+    sends: (yield* db.all<SentRow>(SENDS, { id: row.id })).map(toSent),
   };
 }
 

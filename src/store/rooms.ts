@@ -3,16 +3,18 @@
  * claim is valid while the room has an owner and the claim's fence; every claim, every abort and every change of the
  * waiting messages moves the fence. Also recovery: all pending work, at start and after another process has written.
  */
-import { Fault } from '../../core/errors.js';
-import { channelOf, type PersonaId, type RoomId } from '../../core/ids.js';
-import type { PendingCommand } from '../../core/receipt.js';
-import type { Alarm, Claimed, HeardNow, Lease, Pending, RoomState, RoomStore } from '../../core/store.js';
-import type { Step, StoredMessage } from '../../core/transcript.js';
+
+import type { Zone } from '../core/dates.js';
+import { Fault } from '../core/errors.js';
+import { channelOf, type PersonaId, type RoomId } from '../core/ids.js';
+import type { PendingCommand } from '../core/receipt.js';
+import type { Alarm, Claimed, HeardNow, Lease, Pending, RoomState, RoomStore } from '../core/store.js';
+import type { Step, StoredMessage } from '../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
-import type { Database, Statements } from './connection.js';
-import { enterLeftSends, interruptLeft } from './journal.js';
+import * as db from './db.js';
+import { interruptLeft } from './journal.js';
 import { shownParts } from './live.js';
-import { columns } from './sql.js';
+import { columns, insertInto } from './sql.js';
 import { MESSAGE_COLUMNS, type MessageRow, reviseRoom, toMessage } from './transcript.js';
 import { addUsage, findSetting, setSetting } from './values.js';
 
@@ -26,8 +28,8 @@ const UNFINISHED = `coalesce(
   (select id from turn where room_id = room.id and state in ('suspended', 'ready') and state = 'ready'
     order by started_at limit 1))`;
 
-export function freeRoom(db: Statements, room: RoomId): void {
-  db.run('update room set lease_owner = null where id = ?', room);
+export function* freeRoom(room: RoomId): db.Verb<void> {
+  yield* db.tell('update room set lease_owner = null where id = ?', room);
 }
 
 // ── Pending work ───────────────────────────────────────────────────────────────────────────────────────────
@@ -68,13 +70,13 @@ const WAITING_AFTER = `
   select ${MESSAGE_COLUMNS}, ${IS_LATE} as isLate from message
   where room_id = @room and state = 'waiting' and id > @id order by id limit ${MOST_WAITING}`;
 
-function readRoom(db: Statements, room: RoomId, owner: string, now: number): RoomState | null {
-  const row = db.get<RoomRow>(READ_ROOM, { room, owner, now });
+function* readRoom(room: RoomId, owner: string, now: number): db.Verb<RoomState | null> {
+  const row = yield* db.one<RoomRow>(READ_ROOM, { room, owner, now });
   if (!row) return null;
   const { fence, revision, exchange, turnsForBots, unfinished, crashes } = row;
   if (unfinished === null && row.id === null && exchange === null) return null;
   const first = row.id === null ? [] : [row];
-  const later = row.hasLater === 1 ? db.all<WaitingRow>(WAITING_AFTER, { room, id: row.id }) : [];
+  const later = row.hasLater === 1 ? yield* db.all<WaitingRow>(WAITING_AFTER, { room, id: row.id }) : [];
   const waiting = [...first, ...later];
   return {
     room,
@@ -104,76 +106,84 @@ const occupy = (owner: string) => `
 const OCCUPY_FOR_TURN = occupy('@owner');
 const OCCUPY_BRIEFLY = occupy('null');
 const ADD_TURN = `
-  insert into turn (id, room_id, persona_id, state, started_at, batch)
-  values (@id, @room, @personaId, 'running', @now, @batch)`;
+  insert into turn (id, room_id, persona_id, state, started_at, batch, first_message)
+  values (@id, @room, @personaId, 'running', @now, @batch, @first)`;
 const TAKE = `
   update message set state = 'done',
-    turn_id = case when id in (select value from json_each(@taken)) then @turnId else turn_id end
-  where id in (select value from json_each(@ids)) and room_id = @room and state = 'waiting'`;
-const HEAR = `
-  insert into heard (room_id, persona_id, addressed, heard_after, message_id)
-  select @room, value->>0, value->>1, @heardAfter, value->>2 from json_each(@rows) where true
-  on conflict do nothing`;
+    turn_id = case when number_in(id, @taken) then @turnId else turn_id end
+  where number_in(id, @ids) and room_id = @room and state = 'waiting'`;
+const HEAR = `${insertInto('heard', 'roomId personaId addressed heardAfter messageId')} on conflict do nothing`;
 
 /** Claims the room for the turn, or for the duration of the transaction. Returns the room's newest message. */
-function occupied(db: Statements, sql: string, asked: HeardNow, forBots: boolean | undefined) {
+function* occupied(sql: string, asked: HeardNow, forBots: boolean | undefined) {
   const { room, fence } = asked.seen;
   const { owner, now, leaseMs } = asked.lease;
   const exchange = asked.exchange && JSON.stringify(asked.exchange);
   const bots = forBots === undefined ? null : Number(forBots);
-  return db.value<number>(sql, { room, fence, owner, now, until: now + leaseMs, exchange, forBots: bots });
+  return yield* db.value<number>(sql, {
+    room,
+    fence,
+    owner,
+    now,
+    until: now + leaseMs,
+    exchange,
+    forBots: bots,
+  });
 }
 
 /** All of the messages must still be waiting; all hearers then hear them. */
-function takeAndHear(
-  db: Statements,
+function* takeAndHear(
   heardAfter: number,
   { seen: { room }, noted, hearers }: HeardNow,
   turn: StartTurn['turn'] | null,
-): void {
+): db.Verb<void> {
   const taken = turn?.taken ?? [];
   const all = [...taken, ...noted];
   if (all.length > 0) {
     const ids = { taken: JSON.stringify(taken), ids: JSON.stringify(all) };
-    if (db.run(TAKE, { room, turnId: turn?.id ?? null, ...ids }).changes !== all.length) {
+    if ((yield* db.run(TAKE, { room, turnId: turn?.id ?? null, ...ids })) !== all.length) {
       throw new Fault('internal', `not all of the messages ${all.join(', ')} are waiting in ${room}`);
     }
   }
   const addressed = turn ? new Set([turn.personaId, ...turn.addressed]) : new Set<PersonaId>();
-  const rows: [PersonaId, 0 | 1, number][] = [];
-  for (const hearer of addressed) for (const id of taken) rows.push([hearer, 1, id]);
-  for (const hearer of hearers) {
-    for (const id of addressed.has(hearer) ? noted : all) rows.push([hearer, 0, id]);
+  for (const personaId of addressed) {
+    for (const messageId of taken)
+      yield* db.tell(HEAR, { roomId: room, personaId, addressed: 1, heardAfter, messageId });
   }
-  if (rows.length > 0) db.run(HEAR, { room, heardAfter, rows: JSON.stringify(rows) });
+  for (const personaId of hearers) {
+    for (const messageId of addressed.has(personaId) ? noted : all) {
+      yield* db.tell(HEAR, { roomId: room, personaId, addressed: 0, heardAfter, messageId });
+    }
+  }
 }
 
-function charge(db: Database, { seen, lease, spent }: HeardNow): void {
+function* charge(zone: Zone, { seen, lease, spent }: HeardNow): db.Verb<void> {
   if (!spent) return;
   const { usage, ...whose } = spent;
-  addUsage(db, { room: seen.room, ...whose }, { turns: 0, ...usage }, lease.now);
+  yield* addUsage(zone, { room: seen.room, ...whose }, { turns: 0, ...usage }, lease.now);
 }
 
-function startTurn(db: Database, start: StartTurn) {
+function* startTurn(zone: Zone, start: StartTurn) {
   const { seen, lease, turn } = start;
   const { room, fence } = seen;
-  const heardAfter = occupied(db, OCCUPY_FOR_TURN, start, start.forBots);
+  const heardAfter = yield* occupied(OCCUPY_FOR_TURN, start, start.forBots);
   if (heardAfter === undefined) return null;
   const { id, personaId } = turn;
   if (turn.batch.length === 0) throw new Fault('internal', `turn ${id} has no messages to answer`);
-  const batch = JSON.stringify([...turn.batch].sort((a, b) => a - b));
-  db.run(ADD_TURN, { id, room, personaId, batch, now: lease.now });
-  takeAndHear(db, heardAfter, start, turn);
-  charge(db, start);
+  const batch = [...turn.batch].sort((a, b) => a - b);
+  const [first] = batch;
+  yield* db.tell(ADD_TURN, { id, room, personaId, batch: JSON.stringify(batch), first, now: lease.now });
+  yield* takeAndHear(heardAfter, start, turn);
+  yield* charge(zone, start);
   return { room, fence: fence + 1 };
 }
 
-function markHeard(db: Database, note: HeardNow): boolean {
+function* markHeard(zone: Zone, note: HeardNow): db.Verb<boolean> {
   // A note may reset the count of turns for bots; only a turn increases it.
-  const heardAfter = occupied(db, OCCUPY_BRIEFLY, note, note.forBots === false ? false : undefined);
+  const heardAfter = yield* occupied(OCCUPY_BRIEFLY, note, note.forBots === false ? false : undefined);
   if (heardAfter === undefined) return false;
-  takeAndHear(db, heardAfter, note, null);
-  charge(db, note);
+  yield* takeAndHear(heardAfter, note, null);
+  yield* charge(zone, note);
   return true;
 }
 
@@ -197,27 +207,27 @@ const GO_ON = `
   update turn set state = 'running', waits_for = null, waits_until = null where id = ? and state = 'ready'`;
 const BATCH = `
   select ${MESSAGE_COLUMNS} from message
-  where id in (select value from json_each(?)) and state <> 'waiting' order by id`;
+  where number_in(id, ?) and state <> 'waiting' order by id`;
 const SET_FILES = `
-  update message set text = @text, attachments = @attachments, tainted = max(tainted, @tainted)
+  update message set text = @text, attachments = @attachments, tainted = larger(tainted, @tainted)
   where id = @id and room_id = @room and exists (select 1 from room where ${IS_HELD})
   returning state`;
 
-function claim(db: Statements, seen: { room: RoomId; fence: number }, lease: Lease): Claimed | null {
+function* claim(seen: { room: RoomId; fence: number }, lease: Lease): db.Verb<Claimed | null> {
   const { room, fence } = seen;
   const { owner, now, leaseMs } = lease;
-  if (db.run(CLAIM, { room, fence, owner, now, until: now + leaseMs }).changes === 0) return null;
+  if ((yield* db.run(CLAIM, { room, fence, owner, now, until: now + leaseMs })) === 0) return null;
   const claimed = { room, fence: fence + 1 };
-  const row = db.get<UnfinishedRow>(UNFINISHED_TURN, room);
+  const row = yield* db.one<UnfinishedRow>(UNFINISHED_TURN, room);
   if (!row) return { claim: claimed, turn: null, batch: [] };
-  db.run(GO_ON, row.id);
+  yield* db.tell(GO_ON, row.id);
   const { batch, ...turn } = row;
-  const bodies = db.column<string>('select body from step where turn_id = ? order by n', row.id);
+  const bodies = yield* db.column<string>('select body from step where turn_id = ? order by n', row.id);
   const steps = bodies.map((body): Step => JSON.parse(body));
   return {
     claim: claimed,
-    turn: { ...turn, steps, shown: shownParts(db, row.id).parts },
-    batch: db.all<MessageRow>(BATCH, batch).map(toMessage),
+    turn: { ...turn, steps, shown: (yield* shownParts(row.id)).parts },
+    batch: (yield* db.all<MessageRow>(BATCH, batch)).map(toMessage),
   };
 }
 
@@ -260,9 +270,7 @@ interface LeftRoom {
   owner: string;
   turnId: string | null;
 }
-const DOUBT_SHOWN = `
-  update shown set crashes = crashes + 1
-  where turn_id = ? and exists (select 1 from json_each(parts) where value->>'platformMessageId' is null)`;
+const DOUBT_SHOWN = 'update shown set crashes = crashes + 1 where turn_id = ?';
 const FREE_COMMANDS = `
   update command set state = 'waiting', crashes = crashes + 1, lease_owner = null
   where finished_at is null and state = 'running' and (lease_owner is null or ${IS_LEFT})`;
@@ -270,14 +278,14 @@ const FREE_ENTRIES = `
   update outbox set state = 'waiting', uncertain_crashes = uncertain_crashes + 1, lease_owner = null
   where finished_at is null and state = 'sending' and (lease_owner is null or ${IS_LEFT})`;
 
-function pendingIn(db: Statements, channels: string[], ask: { owner: string; now: number }): Pending {
+function* pendingIn(channels: string[], ask: { owner: string; now: number }): db.Verb<Pending> {
   const isOurs = (id: string) => channels.includes(channelOf(id));
-  const rooms = PENDING_ROOMS.flatMap((sql) => db.column<RoomId>(sql, ask));
-  const alarms = db.all<Alarm & { room: RoomId }>(ALARMS).filter(({ room }) => isOurs(room));
+  const rooms = (yield* db.each(PENDING_ROOMS, (sql) => db.column<RoomId>(sql, ask))).flat();
+  const alarms = (yield* db.all<Alarm & { room: RoomId }>(ALARMS)).filter(({ room }) => isOurs(room));
   return {
     rooms: [...new Set(rooms)].filter(isOurs),
-    commands: db.all<PendingCommand>(PENDING_COMMANDS, ask).filter(({ room }) => isOurs(room)),
-    chats: db.column<string>(PENDING_CHATS, ask).filter(isOurs),
+    commands: (yield* db.all<PendingCommand>(PENDING_COMMANDS, ask)).filter(({ room }) => isOurs(room)),
+    chats: (yield* db.column<string>(PENDING_CHATS, ask)).filter(isOurs),
     alarms: alarms.map(({ waitsFor, at }) => ({ waitsFor, at })),
   };
 }
@@ -292,48 +300,48 @@ const FORGIVE = `update turn set forgiven = forgiven + 1 where id = ? and forgiv
 const COUNT_CRASH = 'update turn set crashes = crashes + 1 where id = ?';
 const startKey = (owner: string) => `recovered.${owner}`;
 
-function recover(db: Database, channels: string[], ask: { owner: string; now: number }): Pending {
+function* recover(channels: string[], ask: { owner: string; now: number }): db.Verb<Pending> {
   const { owner, now } = ask;
-  enterLeftSends(db);
-  const left = db.all<LeftRoom>(LEFT_ROOMS, ask);
+  const left = yield* db.all<LeftRoom>(LEFT_ROOMS, ask);
   for (const dead of new Set([owner, ...left.map((room) => room.owner)])) {
-    const startedAt = Number(findSetting(db, startKey(dead)) ?? now);
-    const worked = db.get(ANSWERED_SINCE, startedAt) !== undefined;
+    const startedAt = Number((yield* findSetting(startKey(dead))) ?? now);
+    const worked = (yield* db.one(ANSWERED_SINCE, startedAt)) !== undefined;
     for (const { id, turnId } of left.filter((room) => room.owner === dead)) {
-      freeRoom(db, id);
+      yield* freeRoom(id);
       if (turnId === null) continue;
-      db.run(DOUBT_SHOWN, turnId);
-      if (!worked || db.run(FORGIVE, turnId).changes === 0) db.run(COUNT_CRASH, turnId);
+      const { parts } = yield* shownParts(turnId);
+      if (parts.some((part) => part.platformMessageId === null)) yield* db.tell(DOUBT_SHOWN, turnId);
+      if (!worked || (yield* db.run(FORGIVE, turnId)) === 0) yield* db.tell(COUNT_CRASH, turnId);
     }
-    interruptLeft(db, dead, now);
+    yield* interruptLeft(dead, now);
   }
-  setSetting(db, startKey(owner), String(now));
-  db.run(FREE_COMMANDS, ask);
-  db.run(FREE_ENTRIES, ask);
-  return pendingIn(db, channels, ask);
+  yield* setSetting(startKey(owner), String(now));
+  yield* db.tell(FREE_COMMANDS, ask);
+  yield* db.tell(FREE_ENTRIES, ask);
+  return yield* pendingIn(channels, ask);
 }
 
-export function roomStore(db: Database): RoomStore {
+export function roomStore(database: db.Database): RoomStore {
   return {
-    readRoom: (room, owner, now) => db.withBusyRetry(() => readRoom(db, room, owner, now)),
-    startTurn: (start) => db.write(() => startTurn(db, start)),
-    markHeard: (note) => db.write(() => markHeard(db, note)),
-    claim: (seen, lease) => db.write(() => claim(db, seen, lease)),
+    readRoom: (room, owner, now) => database.look(() => readRoom(room, owner, now)),
+    startTurn: (start) => database.write(start.seen.room, () => startTurn(database.zone, start)),
+    markHeard: (note) => database.write(note.seen.room, () => markHeard(database.zone, note)),
+    claim: (seen, lease) => database.write(seen.room, () => claim(seen, lease)),
     async renew({ room, fence }, now, leaseMs) {
       const sql = `update room set lease_until = @until where ${IS_HELD}`;
-      return (await db.writeOne(sql, { room, fence, until: now + leaseMs })) === 1;
+      return (await database.writeOne(room, sql, { room, fence, until: now + leaseMs })) === 1;
     },
     async release({ room, fence }) {
-      await db.writeOne(`update room set lease_owner = null where ${IS_HELD}`, { room, fence });
+      await database.writeOne(room, `update room set lease_owner = null where ${IS_HELD}`, { room, fence });
     },
     keepFiles: ({ room, fence }, { id, text, attachments, tainted }) =>
-      db.write(() => {
+      database.write(room, function* () {
         const files = { text, attachments: JSON.stringify(attachments), tainted: tainted ? 1 : 0 };
-        const state = db.value<string>(SET_FILES, { room, fence, id, ...files });
-        if (state === 'done') reviseRoom(db, room);
+        const state = yield* db.value<string>(SET_FILES, { room, fence, id, ...files });
+        if (state === 'done') yield* reviseRoom(room);
         return state !== undefined;
       }),
-    recover: ({ owner, channels, now }) => db.write(() => recover(db, channels, { owner, now })),
-    pending: ({ owner, channels, now }) => db.read(() => pendingIn(db, channels, { owner, now })),
+    recover: ({ owner, channels, now }) => database.write(db.UPKEEP, () => recover(channels, { owner, now })),
+    pending: ({ owner, channels, now }) => database.read(() => pendingIn(channels, { owner, now })),
   };
 }

@@ -2,20 +2,20 @@
  * Step 1 of the route: stores a batch in one transaction and soon syncs it to disk. Messages to be answered wait in
  * their room, whoever sent them. Commands, and choices that become commands, have rows that also detect duplicates.
  */
-import type { ChoiceOutcome } from '../../core/channel.js';
-import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomId, roomParts } from '../../core/ids.js';
-import { DIGESTS } from '../../core/journal.js';
-import type { NewCommand, PendingCommand, Receipt, ReceiptOf, Received } from '../../core/receipt.js';
-import type { ReceiveStore } from '../../core/store.js';
-import { TASK_COMPLETED } from '../../core/task.js';
-import { storeFault } from './busy.js';
+
+import type { ChoiceOutcome } from '../core/channel.js';
+import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomId, roomParts } from '../core/ids.js';
+import { DIGESTS } from '../core/journal.js';
+import type { NewCommand, PendingCommand, Receipt, ReceiptOf, Received } from '../core/receipt.js';
+import type { ReceiveStore } from '../core/store.js';
+import { TASK_COMPLETED } from '../core/task.js';
 import { chatMoved, chatTalked, findChat, movesAt } from './chats.js';
 import { splitRoom } from './commands.js';
-import type { Database, Statements } from './connection.js';
+import * as db from './db.js';
 import { type Happening, journalHappened, sourceOf } from './journal.js';
 import { chosenOption, endOffer, endOfferedQuestion, endQuestion } from './questions.js';
 import { changeMessage, filesWith, quoted, reactionTo, withdrawMessages } from './replies.js';
-import { bound, insertIf, upsert } from './sql.js';
+import { bound, insertIf, insertInto, upsert } from './sql.js';
 import { IS_MESSAGE, isIn, MESSAGE, type NewMessage } from './transcript.js';
 import { resumeTurn } from './turns.js';
 
@@ -30,21 +30,30 @@ type Outcome =
   /** A waiting message changed, but there is no new one. */
   | { kind: 'waits'; room: RoomId };
 
-export function receiveStore(db: Database): ReceiveStore {
+const SET_CURSOR = upsert('cursor', 'channel account', 'value');
+
+export function receiveStore(database: db.Database): ReceiveStore {
   return {
     async receive(batch) {
-      const outcomes = await db.write(() => {
+      const outcomes = await database.write(batch.receipts.map(subjectOf), function* () {
         const { channel, account, cursor: value, cursorFor = account } = batch;
         if (value !== undefined) {
-          db.run(upsert('cursor', 'channel account', 'value'), { channel, account: cursorFor, value });
+          yield* db.tell(SET_CURSOR, { channel, account: cursorFor, value });
         }
-        return batch.receipts.map((receipt) => receiveOne(db, receipt, batch));
+        return yield* db.each(batch.receipts, (receipt) => receiveOne(receipt, batch));
       });
-      db.flush.begin();
+      database.flush.begin();
       return received(outcomes);
     },
-    durable: () => db.flush.done().catch((error) => Promise.reject(storeFault(error, db.file))),
+    durable: () => database.flush.done(),
   };
+}
+
+/** The chat that a receipt changes. */
+function subjectOf(receipt: Receipt): string {
+  if ('chat' in receipt) return receipt.chat.id;
+  if ('chatId' in receipt) return receipt.chatId;
+  return 'room' in receipt ? receipt.room : db.WAITS;
 }
 
 function received(outcomes: (Outcome | undefined)[]): Received {
@@ -58,31 +67,31 @@ function received(outcomes: (Outcome | undefined)[]): Received {
   return choices.length === 0 ? all : { ...all, choices: new Map(choices) };
 }
 
-function receiveOne(db: Database, receipt: Receipt, batch: Batch): Outcome | undefined {
+function* receiveOne(receipt: Receipt, batch: Batch): db.Verb<Outcome | undefined> {
   switch (receipt.kind) {
     case 'message':
-      return receiveMessage(db, receipt, batch);
+      return yield* receiveMessage(receipt, batch);
     case 'command':
-      return receiveCommand(db, receipt, batch);
+      return yield* receiveCommand(receipt, batch);
     case 'choice':
-      return receiveChoice(db, receipt, batch);
+      return yield* receiveChoice(receipt, batch);
     case 'event':
-      if (findChat(db, roomParts(receipt.room).chatId) === undefined) return undefined;
-      return heardIn(receipt.room, receiveEvent(db, receipt));
+      if ((yield* findChat(roomParts(receipt.room).chatId)) === undefined) return undefined;
+      return heardIn(receipt.room, yield* receiveEvent(receipt));
     case 'resume':
-      return waitsIn(resumeTurn(db, receipt, batch.now));
+      return waitsIn(yield* resumeTurn(receipt, batch.now));
     case 'edit':
-      return waitsIn(changeMessage(db, receipt, batch));
+      return waitsIn(yield* changeMessage(receipt, batch));
     case 'reaction':
-      return receiveReaction(db, receipt, batch);
+      return yield* receiveReaction(receipt, batch);
     case 'deleted':
-      withdrawMessages(db, receipt, batch);
+      yield* withdrawMessages(receipt, batch);
       return undefined;
     case 'moved':
-      chatMoved(db, receipt.chatId, receipt.address);
+      yield* chatMoved(receipt.chatId, receipt.address);
       return undefined;
     case 'apart':
-      splitRoom(db, receipt.room, batch.now);
+      yield* splitRoom(receipt.room, batch.now);
       return undefined;
   }
 }
@@ -97,16 +106,16 @@ function waitsIn(room: RoomId | null): Outcome | undefined {
 
 // ── Messages ────────────────────────────────────────────────────────────────────────────────────────────────
 
-function receiveMessage(db: Database, said: ReceiptOf<'message'>, batch: Batch): Outcome {
+function* receiveMessage(said: ReceiptOf<'message'>, batch: Batch): db.Verb<Outcome> {
   const { chat, sender, platformMessageId, replyTo, attachments, addresses } = said;
   const { account, now } = batch;
-  const row = findChat(db, chat.id);
-  const moves = movesAt(db, row, chat.address);
+  const row = yield* findChat(chat.id);
+  const moves = yield* movesAt(row, chat.address);
   const there = { chatId: chat.id, account, moves };
-  const quote = replyTo && quoted(db, replyTo, there);
+  const quote = replyTo && (yield* quoted(replyTo, there));
   const files =
     attachments && replyTo
-      ? filesWith(db, attachments, { ...there, platformMessageId: replyTo.platformMessageId })
+      ? yield* filesWith(attachments, { ...there, platformMessageId: replyTo.platformMessageId })
       : attachments;
   // If nobody here has heard the quoted message, its author is unknown.
   const isTainted =
@@ -138,25 +147,25 @@ function receiveMessage(db: Database, said: ReceiptOf<'message'>, batch: Batch):
   };
   const agent = addresses?.[0] ?? quote?.reply.personaId ?? row?.activePersona ?? DEFAULT_PERSONA;
   const room = roomId(chat.id, said.threadId);
-  const outcome = heardIn(room, addWaiting(db, room, message, { agent }, platformMessageId));
-  if (outcome.kind === 'message') talked(db, said, batch);
+  const outcome = heardIn(room, yield* addWaiting(room, message, { agent }, platformMessageId));
+  if (outcome.kind === 'message') yield* talked(said, batch);
   return outcome;
 }
 
 /** Something new was said, which ends open questions and offers. */
-function talked(db: Database, said: ReceiptOf<'message'> | ReceiptOf<'command'>, batch: Batch): void {
-  chatTalked(db, said.chat, batch);
-  if (said.endsQuestion !== undefined) endQuestion(db, said.endsQuestion);
-  for (const key of said.endsOffers ?? []) endOffer(db, key, batch.now);
+function* talked(said: ReceiptOf<'message'> | ReceiptOf<'command'>, batch: Batch): db.Verb<void> {
+  yield* chatTalked(said.chat, batch);
+  if (said.endsQuestion !== undefined) yield* endQuestion(said.endsQuestion);
+  for (const key of said.endsOffers ?? []) yield* endOffer(key, batch.now);
 }
 
 /** A reaction that is added, removed and added again is heard once. */
-function receiveReaction(db: Database, receipt: ReceiptOf<'reaction'>, batch: Batch): Outcome | undefined {
-  const chat = findChat(db, receipt.chatId);
-  const reaction = chat && reactionTo(db, receipt, chat, batch);
+function* receiveReaction(receipt: ReceiptOf<'reaction'>, batch: Batch): db.Verb<Outcome | undefined> {
+  const chat = yield* findChat(receipt.chatId);
+  const reaction = chat && (yield* reactionTo(receipt, chat, batch));
   if (reaction === undefined) return undefined;
   const { room, said, personaId: agent } = reaction;
-  return addWaiting(db, room, said, { agent }) === undefined ? undefined : { kind: 'waits', room };
+  return (yield* addWaiting(room, said, { agent })) === undefined ? undefined : { kind: 'waits', room };
 }
 
 /** The journal's type of an event, by its `about`; all others are alarms. */
@@ -166,9 +175,9 @@ const KINDS: Record<string, { type: Happening['type']; source: string } | undefi
 };
 
 /** Adds an event to its room; undefined for a duplicate or an unknown chat. To be called within a transaction. */
-export function receiveEvent(db: Database, event: ReceiptOf<'event'>): number | undefined {
+export function* receiveEvent(event: ReceiptOf<'event'>): db.Verb<number | undefined> {
   const { room, about, personaId, text, at, content, actionId } = event;
-  const chat = findChat(db, roomParts(room).chatId);
+  const chat = yield* findChat(roomParts(room).chatId);
   if (chat === undefined) return undefined;
   const happening: SaidEvent = {
     agent: personaId ?? chat.activePersona,
@@ -191,7 +200,7 @@ export function receiveEvent(db: Database, event: ReceiptOf<'event'>): number | 
     addresses: personaId === null ? null : JSON.stringify([personaId]),
     tainted: Number(event.tainted ?? false),
   };
-  return addWaiting(db, room, said, happening);
+  return yield* addWaiting(room, said, happening);
 }
 
 const NOBODY_TYPED = {
@@ -213,30 +222,28 @@ const NOBODY_TYPED = {
   tainted: 0,
 };
 const ADD_MESSAGE = `
-  ${insertIf('message', MESSAGE)} where not (${isIn('command', '')}) on conflict do nothing`;
+  ${insertIf('message', MESSAGE)} where not (${isIn('command', '')}) on conflict do nothing returning id`;
 const ADD_ROOM = `
   insert into room (id, chat_id, newest_platform_id, newest_message)
   values (@room, @chatId, @platformMessageId, @id)
-  on conflict do update set newest_message = max(newest_message, excluded.newest_message),
-    newest_platform_id = coalesce(excluded.newest_platform_id, newest_platform_id)`;
+  on conflict (id) do update set newest_message = larger(room.newest_message, excluded.newest_message),
+    newest_platform_id = coalesce(excluded.newest_platform_id, room.newest_platform_id)`;
 
 /** The fields of a message's journal event that the message does not have. */
 type SaidEvent = { agent: PersonaId } & Partial<Happening>;
 
 /** Adds a message to be answered; undefined for a duplicate. `newest`: its platform id if a person wrote it. */
-function addWaiting(
-  db: Database,
+function* addWaiting(
   room: RoomId,
   said: NewMessage,
   event: SaidEvent,
   newest: string | null = null,
-): number | undefined {
+): db.Verb<number | undefined> {
   const { chatId } = roomParts(room);
   const row = { ...NOBODY_TYPED, ...said, roomId: room, chatId };
-  const { changes, lastInsertRowid } = db.run(ADD_MESSAGE, row);
-  if (changes === 0) return undefined;
-  const id = Number(lastInsertRowid);
-  db.run(ADD_ROOM, { room, chatId, platformMessageId: newest, id });
+  const id = yield* db.value<number>(ADD_MESSAGE, row);
+  if (id === undefined) return undefined;
+  yield* db.tell(ADD_ROOM, { room, chatId, platformMessageId: newest, id });
   const { text, authorId, receivedAt } = said;
   const isPerson = said.authorKind === 'person';
   const happening: Happening = {
@@ -249,7 +256,7 @@ function addWaiting(
     ...event,
   };
   if (isPerson) happening.from = authorId;
-  journalHappened(db, happening);
+  yield* journalHappened(happening);
   return id;
 }
 
@@ -257,39 +264,38 @@ function addWaiting(
 
 const COMMAND = `roomId chatId account moves platformMessageId senderId senderName administrator name argument
   afterMessage receivedAt state twin persona finishedAt`;
-const ADD_COMMAND = `
-  ${insertIf('command', COMMAND)} where not (${isIn('message', 'and edited = 0')}) on conflict do nothing`;
+const IS_MESSAGE_TOO = `select 1 where ${isIn('message', 'and edited = 0')}`;
+const ADD_COMMAND = `${insertInto('command', COMMAND)} on conflict do nothing returning id`;
 
-function receiveCommand(db: Database, said: ReceiptOf<'command'>, batch: Batch): Outcome {
+function* receiveCommand(said: ReceiptOf<'command'>, batch: Batch): db.Verb<Outcome> {
   const room = roomId(said.chat.id, said.threadId);
   if (said.answers !== undefined) {
-    const offered = endQuestion(db, said.answers);
+    const offered = yield* endQuestion(said.answers);
     // Another process may have ended the question meanwhile.
     if (offered === undefined) return { kind: 'duplicate' };
-    if (offered !== null) endOffer(db, offered, batch.now);
+    if (offered !== null) yield* endOffer(offered, batch.now);
   }
-  const id = addCommand(db, room, said, said.command, batch);
+  const id = yield* addCommand(room, said, said.command, batch);
   if (id === undefined) return { kind: 'duplicate' };
-  roomUsed(db, room, said.platformMessageId);
-  talked(db, said, batch);
+  yield* roomUsed(room, said.platformMessageId);
+  yield* talked(said, batch);
   return { kind: 'command', command: { id, room } };
 }
 
 /** Returns its id; undefined for a duplicate. Without a command, the row only detects duplicates. */
-function addCommand(
-  db: Database,
+function* addCommand(
   room: RoomId,
   said: ReceiptOf<'command'> | ReceiptOf<'choice'>,
   command: NewCommand | null,
   { account, now }: Batch,
-): number | undefined {
+): db.Verb<number | undefined> {
   const { chat, sender, platformMessageId, dedupeKey } = said;
-  const afterMessage = db.value<number>('select newest_message from room where id = ?', room) ?? 0;
+  const afterMessage = (yield* db.value<number>('select newest_message from room where id = ?', room)) ?? 0;
   const row = {
     roomId: room,
     chatId: roomParts(room).chatId,
     account,
-    moves: movesAt(db, findChat(db, chat.id), chat.address),
+    moves: yield* movesAt(yield* findChat(chat.id), chat.address),
     platformMessageId,
     senderId: sender.id,
     senderName: sender.name,
@@ -302,31 +308,31 @@ function addCommand(
     twin: dedupeKey,
     persona: said.kind === 'command' ? said.persona : undefined,
   };
-  const { changes, lastInsertRowid } = db.run(ADD_COMMAND, bound(row));
-  return changes === 0 ? undefined : Number(lastInsertRowid);
+  const values = bound(row);
+  return (yield* db.one(IS_MESSAGE_TOO, values)) ? undefined : yield* db.value<number>(ADD_COMMAND, values);
 }
 
 /** A person used the room other than by a message. */
-function roomUsed(db: Statements, room: RoomId, platformMessageId: string): void {
-  db.run(ADD_ROOM, { room, chatId: roomParts(room).chatId, platformMessageId, id: 0 });
+function* roomUsed(room: RoomId, platformMessageId: string): db.Verb<void> {
+  yield* db.tell(ADD_ROOM, { room, chatId: roomParts(room).chatId, platformMessageId, id: 0 });
 }
 
-function receiveChoice(db: Database, said: ReceiptOf<'choice'>, batch: Batch): Outcome {
+function* receiveChoice(said: ReceiptOf<'choice'>, batch: Batch): db.Verb<Outcome> {
   const { chat, sender, platformMessageId, value } = said;
   const { account, now } = batch;
   const choice = { kind: 'choice', id: platformMessageId } as const;
-  const moves = movesAt(db, findChat(db, chat.id), chat.address);
+  const moves = yield* movesAt(yield* findChat(chat.id), chat.address);
   const key = { chatId: chat.id, account, moves, platformMessageId };
-  if (db.get(`select 1 from command where ${IS_MESSAGE}`, key)) return { ...choice, became: 'taken' };
-  const chosen = chosenOption(db, { value, chatId: chat.id, senderId: sender.id, now });
+  if (yield* db.one(`select 1 from command where ${IS_MESSAGE}`, key)) return { ...choice, became: 'taken' };
+  const chosen = yield* chosenOption({ value, chatId: chat.id, senderId: sender.id, now });
   if (typeof chosen === 'string') return { ...choice, became: chosen };
   const { room, command } = chosen;
-  const id = addCommand(db, room, said, command, batch);
+  const id = yield* addCommand(room, said, command, batch);
   if (id === undefined) return { ...choice, became: 'over' };
-  endOffer(db, chosen.key, now);
-  endOfferedQuestion(db, room, chosen.key);
-  if (said.endsQuestion !== undefined) endQuestion(db, said.endsQuestion);
-  roomUsed(db, room, platformMessageId);
+  yield* endOffer(chosen.key, now);
+  yield* endOfferedQuestion(room, chosen.key);
+  if (said.endsQuestion !== undefined) yield* endQuestion(said.endsQuestion);
+  yield* roomUsed(room, platformMessageId);
   const taken = { ...choice, became: 'taken' } as const;
   return command === null ? taken : { ...taken, command: { id, room } };
 }

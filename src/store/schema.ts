@@ -7,10 +7,10 @@
  */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
-import type { ApprovedKind, OfferedOption, PairingRequest } from '../../core/access.js';
-import type { PersonaId } from '../../core/ids.js';
-import type { Cause, Tier } from '../../core/memory.js';
-import type { GroupRound } from '../../core/transcript.js';
+import type { ApprovedKind, OfferedOption, PairingRequest } from '../core/access.js';
+import type { PersonaId } from '../core/ids.js';
+import type { Cause, Tier } from '../core/memory.js';
+import type { GroupRound } from '../core/transcript.js';
 
 const flag = (name: string) => integer(name, { mode: 'boolean' });
 
@@ -306,6 +306,8 @@ export const offer = sqliteTable(
     options: text('options', { mode: 'json' }).$type<OfferedOption[]>().notNull(),
     until: integer('until').notNull(),
     endedAt: integer('ended_at'),
+    /** Its place in the order in which offers were made. */
+    n: integer('n').notNull().default(0),
   },
   (t) => [index('offer_open').on(t.roomId).where(sql`${t.endedAt} is null`)],
 );

@@ -3,8 +3,10 @@
  * unflushed spans. A finished flush moves its cursor; only messages before the cursor or in an archive may leave the
  * window, and only `moveWindow` lets them.
  */
-import { Fault } from '../../core/errors.js';
-import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+
+import type { Zone } from '../core/dates.js';
+import { Fault } from '../core/errors.js';
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import {
   type ArchivedSpan,
   isAfter,
@@ -12,8 +14,8 @@ import {
   type SeenView,
   type ViewRecord,
   type ViewStore,
-} from '../../core/transcript.js';
-import type { Database, Statements } from './connection.js';
+} from '../core/transcript.js';
+import * as db from './db.js';
 import type { archived } from './schema.js';
 import { columns, insertInto, type Row, upsert } from './sql.js';
 import { findView, reviseRoom } from './transcript.js';
@@ -21,7 +23,7 @@ import { addUsage } from './values.js';
 
 /** A reset forgets a whole turn if any message that it answers is at or before the reset mark. */
 export function beganBefore(upTo: string): string {
-  return `json_extract(turn.batch, '$[0]') <= ${upTo}`;
+  return `turn.first_message <= ${upTo}`;
 }
 
 const SPAN = 'chatId file roomId personaId afterHeard afterMessage toHeard toMessage state';
@@ -34,39 +36,37 @@ const UNSEEN = `
     and (heard_after, message_id) <= (@toHeard, @toMessage) limit 1`;
 const RESET = `
   insert into view (room_id, persona_id, reset_at) values (@room, @personaId, @upTo)
-  on conflict do update set reset_at = max(reset_at, excluded.reset_at), summary = null, counted = null,
+  on conflict (room_id, persona_id) do update set reset_at = larger(view.reset_at, excluded.reset_at), summary = null, counted = null,
     estimated = null, tainted = 0`;
 const UNFLUSHED = `
   select ${columns(SPAN)} from archived where chat_id = @chatId and ${IS_VIEW} and state = 'unflushed'`;
 
 /** Whether a span holds a message addressed to the persona that no flush has seen. */
-function owes(
-  db: Statements,
+function* owes(
   { room, personaId, resetAt, flushedTo }: ViewRecord,
   span: { after: Position; to: Position },
-): boolean {
+): db.Verb<boolean> {
   const after = isAfter(flushedTo, span.after) ? flushedTo : span.after;
-  return db.get(UNSEEN, { room, personaId, resetAt, ...ends({ after, to: span.to }) }) !== undefined;
+  return (yield* db.one(UNSEEN, { room, personaId, resetAt, ...ends({ after, to: span.to }) })) !== undefined;
 }
 
 /** Forgets everything up to a message and cancels its flush. To be called within a transaction. */
-export function resetView(db: Statements, room: RoomId, personaId: PersonaId, upTo: number): void {
-  db.run(RESET, { room, personaId, upTo });
-  db.run(`delete from given where ${IS_VIEW}`, { room, personaId });
+export function* resetView(room: RoomId, personaId: PersonaId, upTo: number): db.Verb<void> {
+  yield* db.tell(RESET, { room, personaId, upTo });
+  yield* db.tell(`delete from given where ${IS_VIEW}`, { room, personaId });
   // An archive may hold messages after the reset command: their flush stays pending.
-  const seen = findView(db, room, personaId);
+  const seen = yield* findView(room, personaId);
   const whose = { room, personaId, chatId: roomParts(room).chatId };
-  for (const row of db.all<SpanRow>(UNFLUSHED, whose)) {
-    if (!owes(db, seen, toSpan(row))) setState(db, row, 'settled');
+  for (const row of yield* db.all<SpanRow>(UNFLUSHED, whose)) {
+    if (!(yield* owes(seen, toSpan(row)))) yield* setState(row, 'settled');
   }
 }
 
-function setState(
-  db: Statements,
+function* setState(
   { chatId, file }: { chatId: ChatId; file: string },
   state: ArchivedSpan['state'],
-): void {
-  db.run(`update archived set state = @state where ${IS_FILE}`, { chatId, file, state });
+): db.Verb<void> {
+  yield* db.tell(`update archived set state = @state where ${IS_FILE}`, { chatId, file, state });
 }
 
 const ROOMS_HEARD = `
@@ -75,27 +75,28 @@ const ROOMS_HEARD = `
 const HEARD_OF = `
   select count(distinct message_id) from heard
   where ${IS_VIEW} and addressed in (0, 1) and heard_after >= @from
-    and message_id in (select value from json_each(@ids))`;
-const MOVE_CURSOR = upsert('view', 'roomId personaId resetAt', 'flushedHeard flushedMessage');
+    and number_in(message_id, @ids)`;
+const MOVE_CURSOR = upsert('view', 'roomId personaId', 'flushedHeard flushedMessage', 'resetAt');
 const MOVE_WINDOW = upsert(
   'view',
-  'roomId personaId resetAt',
+  'roomId personaId',
   'windowHeard windowMessage summary counted estimated tainted',
+  'resetAt',
 );
 const LEAVES_TAINTED = `
-  select 1 from heard cross join message on message.id = heard.message_id
+  select 1 from heard join message on message.id = heard.message_id
   where heard.room_id = @room and persona_id = @personaId and addressed in (0, 1) and message_id > @resetAt
     and (heard_after, message_id) > (@afterHeard, @afterMessage)
     and (heard_after, message_id) <= (@toHeard, @toMessage) and message.tainted = 1 limit 1`;
 const openWhere = (which: string) => `
   select ${columns(SPAN, 'archived')} from archived join chat on chat.id = archived.chat_id
   where archived.state <> 'settled' and ${which} order by to_heard`;
-const OPEN_IN_CHANNELS = openWhere('channel in (select value from json_each(@channels))');
+const OPEN_IN_CHANNELS = openWhere('text_in(channel, @channels)');
 const OPEN_OF_VIEW = openWhere(`chat_id = @chatId and ${IS_VIEW}`);
 
 /** The current view if it is unchanged since the caller read it, else null. */
-function unchanged(db: Statements, seen: SeenView): ViewRecord | null {
-  const now = findView(db, seen.room, seen.personaId);
+function* unchanged(seen: SeenView): db.Verb<ViewRecord | null> {
+  const now = yield* findView(seen.room, seen.personaId);
   const same =
     now.resetAt === seen.resetAt &&
     isSame(now.windowAfter, seen.windowAfter) &&
@@ -103,47 +104,47 @@ function unchanged(db: Statements, seen: SeenView): ViewRecord | null {
   return same ? now : null;
 }
 
-function findArchive(db: Statements, chatId: ChatId, file: string): ArchivedSpan | null {
+function* findArchive(chatId: ChatId, file: string): db.Verb<ArchivedSpan | null> {
   const sql = `select ${columns(SPAN)} from archived where ${IS_FILE}`;
-  const row = db.get<SpanRow>(sql, { chatId, file });
+  const row = yield* db.one<SpanRow>(sql, { chatId, file });
   return row ? toSpan(row) : null;
 }
 
 /** The archive being written for this view, if it covers everything from the window's start up to `to`. */
-function archiveFor(db: Statements, now: ViewRecord, file: string, to: Position): ArchivedSpan | null {
-  const span = findArchive(db, roomParts(now.room).chatId, file);
+function* archiveFor(now: ViewRecord, file: string, to: Position): db.Verb<ArchivedSpan | null> {
+  const span = yield* findArchive(roomParts(now.room).chatId, file);
   if (span?.room !== now.room || span.personaId !== now.personaId || span.state !== 'writing') return null;
   return isAfter(span.after, now.windowAfter) || isAfter(to, span.to) ? null : span;
 }
 
 /** Whether untrusted text is in the messages that leave the window, or in the previous summary. */
-function summaryIsTainted(db: Statements, view: ViewRecord, to: Position): boolean {
+function* summaryIsTainted(view: ViewRecord, to: Position): db.Verb<boolean> {
   const { room, personaId, resetAt, windowAfter, tainted } = view;
   const span = ends({ after: windowAfter, to });
-  return tainted || db.get(LEAVES_TAINTED, { room, personaId, resetAt, ...span }) !== undefined;
+  return tainted || (yield* db.one(LEAVES_TAINTED, { room, personaId, resetAt, ...span })) !== undefined;
 }
 
-function commitFlush(
-  db: Database,
+function* commitFlush(
+  zone: Zone,
   { view: seen, to, usage, now }: Parameters<ViewStore['commitFlush']>[0],
-): boolean {
-  if (usage) addUsage(db, seen, { turns: 0, ...usage }, now);
-  const current = unchanged(db, seen);
+): db.Verb<boolean> {
+  if (usage) yield* addUsage(zone, seen, { turns: 0, ...usage }, now);
+  const current = yield* unchanged(seen);
   if (!current) return false;
   if (isAfter(to, current.flushedTo)) {
     const cursor = { flushedHeard: to.heardAfter, flushedMessage: to.messageId };
-    db.run(MOVE_CURSOR, { ...keyOf(seen), ...cursor });
+    yield* db.tell(MOVE_CURSOR, { ...keyOf(seen), ...cursor });
   }
   return true;
 }
 
-function moveWindow(db: Database, move: Parameters<ViewStore['moveWindow']>[0]): boolean {
+function* moveWindow(zone: Zone, move: Parameters<ViewStore['moveWindow']>[0]): db.Verb<boolean> {
   const { view: seen, to, summary, archive, usage, now } = move;
-  if (usage) addUsage(db, seen, { turns: 0, ...usage }, now);
-  const current = unchanged(db, seen);
+  if (usage) yield* addUsage(zone, seen, { turns: 0, ...usage }, now);
+  const current = yield* unchanged(seen);
   if (!current) return false;
   const isFlushed = !isAfter(to, current.flushedTo);
-  const span = archive === null ? null : archiveFor(db, current, archive, to);
+  const span = archive === null ? null : yield* archiveFor(current, archive, to);
   if (!isFlushed && !span) {
     throw new Fault(
       'internal',
@@ -151,9 +152,9 @@ function moveWindow(db: Database, move: Parameters<ViewStore['moveWindow']>[0]):
     );
   }
   // Not `owes`: the file's front matter is also derived from the cursor, and both must agree.
-  if (span) setState(db, span, isAfter(span.to, current.flushedTo) ? 'unflushed' : 'settled');
+  if (span) yield* setState(span, isAfter(span.to, current.flushedTo) ? 'unflushed' : 'settled');
   const { heardAfter, messageId } = isAfter(to, current.windowAfter) ? to : current.windowAfter;
-  db.run(MOVE_WINDOW, {
+  yield* db.tell(MOVE_WINDOW, {
     ...keyOf(seen),
     windowHeard: heardAfter,
     windowMessage: messageId,
@@ -161,53 +162,58 @@ function moveWindow(db: Database, move: Parameters<ViewStore['moveWindow']>[0]):
     // The count belongs to the old window and must not affect the new one.
     counted: null,
     estimated: null,
-    tainted: summary !== null && summaryIsTainted(db, current, to) ? 1 : 0,
+    tainted: summary !== null && (yield* summaryIsTainted(current, to)) ? 1 : 0,
   });
-  reviseRoom(db, seen.room);
+  yield* reviseRoom(seen.room);
   return true;
 }
 
-function settleArchive(db: Statements, chatId: ChatId, file: string): void {
-  const span = findArchive(db, chatId, file);
+function* settleArchive(chatId: ChatId, file: string): db.Verb<void> {
+  const span = yield* findArchive(chatId, file);
   if (span?.state !== 'unflushed') return;
-  if (owes(db, findView(db, span.room, span.personaId), span)) {
+  if (yield* owes(yield* findView(span.room, span.personaId), span)) {
     throw new Fault('internal', `the archive ${file} of ${chatId} holds what no flush has seen`);
   }
-  setState(db, span, 'settled');
+  yield* setState(span, 'settled');
 }
 
-export function viewStore(db: Database): ViewStore {
+export function viewStore(database: db.Database): ViewStore {
   return {
     view: (room, personaId) =>
-      db.withBusyRetry(() => {
-        const revision = db.value<number>('select revision from room where id = ?', room) ?? 0;
-        return { ...findView(db, room, personaId), revision };
+      database.look(function* () {
+        const revision = (yield* db.value<number>('select revision from room where id = ?', room)) ?? 0;
+        return { ...(yield* findView(room, personaId)), revision };
       }),
     allHeard: (room, personaIds, messageIds) =>
-      db.read(() => {
+      database.read(function* () {
         const asked = { room, from: Math.min(...messageIds) - 1, ids: JSON.stringify(messageIds) };
-        return personaIds.every(
-          (personaId) => db.value<number>(HEARD_OF, { ...asked, personaId }) === messageIds.length,
-        );
+        for (const personaId of personaIds) {
+          const heard = yield* db.value<number>(HEARD_OF, { ...asked, personaId });
+          if (heard !== messageIds.length) return false;
+        }
+        return true;
       }),
-    roomsHeard: (chatId, personaId) => db.read(() => db.column<RoomId>(ROOMS_HEARD, chatId, personaId)),
-    commitFlush: (flush) => db.write(() => commitFlush(db, flush)),
+    roomsHeard: (chatId, personaId) => database.read(() => db.column<RoomId>(ROOMS_HEARD, chatId, personaId)),
+    commitFlush: (flush) => database.write(flush.view.room, () => commitFlush(database.zone, flush)),
     async beginArchive({ chatId, file, room: roomId, personaId, ...span }) {
       const row = { chatId, file, roomId, personaId, ...ends(span), state: 'writing' };
-      await db.writeOne(insertInto('archived', SPAN), row);
+      await database.writeOne(chatId, insertInto('archived', SPAN), row);
     },
-    moveWindow: (move) => db.write(() => moveWindow(db, move)),
+    moveWindow: (move) => database.write(move.view.room, () => moveWindow(database.zone, move)),
     openArchives: (of) =>
-      db.read(() => {
+      database.read(function* () {
         const rows =
           'channels' in of
-            ? db.all<SpanRow>(OPEN_IN_CHANNELS, { channels: JSON.stringify(of.channels) })
-            : db.all<SpanRow>(OPEN_OF_VIEW, { ...of, chatId: roomParts(of.room).chatId });
+            ? yield* db.all<SpanRow>(OPEN_IN_CHANNELS, { channels: JSON.stringify(of.channels) })
+            : yield* db.all<SpanRow>(OPEN_OF_VIEW, { ...of, chatId: roomParts(of.room).chatId });
         return rows.map(toSpan);
       }),
-    settleArchive: (chatId, file) => db.write(() => settleArchive(db, chatId, file)),
+    settleArchive: (chatId, file) => database.write(chatId, () => settleArchive(chatId, file)),
     async dropArchive(chatId, file) {
-      await db.writeOne(`delete from archived where ${IS_FILE} and state = 'writing'`, { chatId, file });
+      await database.writeOne(chatId, `delete from archived where ${IS_FILE} and state = 'writing'`, {
+        chatId,
+        file,
+      });
     },
   };
 }

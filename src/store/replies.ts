@@ -2,15 +2,16 @@
  * Step 1 of the route: the message that is replied or reacted to (ours or somebody else's, as it was said), and edits
  * and deletions. To be called within a transaction.
  */
-import type { Appearance, Part } from '../../core/channel.js';
-import { type ChatId, DEFAULT_PERSONA, type PersonaId, type RoomId, roomId } from '../../core/ids.js';
-import type { StoredAttachment } from '../../core/media.js';
-import type { Attachment } from '../../core/message.js';
-import type { ReceiptOf } from '../../core/receipt.js';
-import { reactionText, type StoredReply, whoseWords } from '../../core/transcript.js';
+
+import type { Appearance, Part } from '../core/channel.js';
+import { type ChatId, DEFAULT_PERSONA, type PersonaId, type RoomId, roomId } from '../core/ids.js';
+import type { StoredAttachment } from '../core/media.js';
+import type { Attachment } from '../core/message.js';
+import type { ReceiptOf } from '../core/receipt.js';
+import { reactionText, type StoredReply, whoseWords } from '../core/transcript.js';
 import { findChat } from './chats.js';
-import type { Database, Statements } from './connection.js';
-import { type Happening, journalHappened, sourceOf, turnOf } from './journal.js';
+import * as db from './db.js';
+import { type Happening, journalHappened, sourceOf } from './journal.js';
 import type { message } from './schema.js';
 import { assigned, bound, columns, insertInto, type Row } from './sql.js';
 import { IS_MESSAGE, MESSAGE, type NewMessage, reviseRoom } from './transcript.js';
@@ -39,7 +40,7 @@ interface RepliedRow {
 interface SentRow {
   personaId: string;
   face: string | null;
-  origin: string;
+  turnId: string | null;
   speaker: string;
   threadId: string | null;
   body: string;
@@ -47,7 +48,7 @@ interface SentRow {
 
 /** One of our own messages, by its platform id. */
 const SENT = `
-  select ${columns('personaId face origin speaker threadId body')}
+  select ${columns('personaId face turnId speaker threadId body')}
   from outbox where chat_id = ? and platform_message_id = ? order by id desc limit 1`;
 /** Somebody else's message; `edited`: the row that an edit of it became. */
 const heardBy = (edited: 0 | 1) => `
@@ -58,12 +59,12 @@ const HEARD_FIRST = heardBy(0);
 /** The turn that said it, if a reset has forgotten the messages it answered. */
 const FORGOTTEN = `
   select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
-  where turn.id = ${turnOf('@origin')} and ${beganBefore('view.reset_at')}`;
+  where turn.id = @turnId and ${beganBefore('view.reset_at')}`;
 /** The turn's reply, found through its persona's hearings; newest first, as people mostly reply to recent ones. */
 const REPLY_OF_TURN = `
   select message.tainted from turn
-    cross join heard on heard.room_id = turn.room_id and heard.persona_id = turn.persona_id and heard.addressed = 1
-    cross join message on message.id = heard.message_id
+    join heard on heard.room_id = turn.room_id and heard.persona_id = turn.persona_id and heard.addressed = 1
+    join message on message.id = heard.message_id
   where turn.id = @turnId and message.turn_id = @turnId and message.author_kind = 'persona'
   order by heard.heard_after desc, heard.message_id desc limit 1`;
 const FILES = `
@@ -72,53 +73,54 @@ const FILES = `
     -- The files of what a reset has forgotten go by night.
     and id > coalesce((select max(reset_at) from view where view.room_id = message.room_id), 0)`;
 
-function sentWith(db: Statements, chatId: ChatId, platformMessageId: string): SentRow | undefined {
-  return db.get<SentRow>(SENT, chatId, platformMessageId);
+function* sentWith(chatId: ChatId, platformMessageId: string): db.Verb<SentRow | undefined> {
+  return yield* db.one<SentRow>(SENT, chatId, platformMessageId);
 }
 
-function heardWith(db: Statements, platformMessageId: string, there: MessagePlace): RepliedRow | undefined {
+function* heardWith(platformMessageId: string, there: MessagePlace): db.Verb<RepliedRow | undefined> {
   const which = { ...there, platformMessageId };
-  return db.get<RepliedRow>(HEARD_EDITED, which) ?? db.get<RepliedRow>(HEARD_FIRST, which);
+  return (yield* db.one<RepliedRow>(HEARD_EDITED, which)) ?? (yield* db.one<RepliedRow>(HEARD_FIRST, which));
 }
 
-function isForgotten(db: Statements, { origin }: SentRow): boolean {
-  return db.get(FORGOTTEN, { origin }) !== undefined;
+function* isForgotten({ turnId }: SentRow): db.Verb<boolean> {
+  return (yield* db.one(FORGOTTEN, { turnId })) !== undefined;
 }
 
 /** Whether its turn had read untrusted text or is no longer stored; false for the gateway's messages. */
-function isFromOutside(db: Statements, { origin }: SentRow): boolean {
-  const turnId = db.value<string | null>(`select ${turnOf('@origin')}`, { origin }) ?? null;
+function* isFromOutside({ turnId }: SentRow): db.Verb<boolean> {
   if (turnId === null) return false;
-  return db.value<number>(REPLY_OF_TURN, { turnId }) !== 0;
+  return (yield* db.value<number>(REPLY_OF_TURN, { turnId })) !== 0;
 }
 
 /** The platform gave only the id of the message replied to. */
-function replyTold(db: Statements, platformMessageId: string, there: MessagePlace): Quoted {
-  const sent = sentWith(db, there.chatId, platformMessageId);
+function* replyTold(platformMessageId: string, there: MessagePlace): db.Verb<Quoted> {
+  const sent = yield* sentWith(there.chatId, platformMessageId);
   if (sent !== undefined) {
-    const isGone = isForgotten(db, sent);
+    const isGone = yield* isForgotten(sent);
     const text = isGone ? '' : asSaid(JSON.parse(sent.body).text, sent);
     const reply = { senderName: sent.speaker, text, ours: true, personaId: sent.personaId || null };
-    return { reply, isTainted: !isGone && isFromOutside(db, sent) };
+    return { reply, isTainted: !isGone && (yield* isFromOutside(sent)) };
   }
-  const found = heardWith(db, platformMessageId, there);
+  const found = yield* heardWith(platformMessageId, there);
   const senderName = found === undefined ? '' : whoseWords(found.authorName, found.forwardedFrom);
   const reply = { senderName, text: found?.text ?? '', ours: false, personaId: null };
   return { reply, isTainted: taintOf(found, reply.text) };
 }
 
 /** The message replied to, as the platform quoted it, completed with what is stored. */
-export function quoted(
-  db: Statements,
+export function* quoted(
   replyTo: NonNullable<ReceiptOf<'message'>['replyTo']>,
   there: MessagePlace,
-): Quoted {
+): db.Verb<Quoted> {
   const { platformMessageId, senderName, text, ours, told, elsewhere, forwardedFrom } = replyTo;
-  const isKnown = () =>
-    sentWith(db, there.chatId, platformMessageId) !== undefined ||
-    heardWith(db, platformMessageId, there) !== undefined;
+  const isKnown = function* () {
+    return (
+      (yield* sentWith(there.chatId, platformMessageId)) !== undefined ||
+      (yield* heardWith(platformMessageId, there)) !== undefined
+    );
+  };
   const isSilent = !ours && senderName === '' && text === '';
-  if (isSilent || (told && isKnown())) return replyTold(db, platformMessageId, there);
+  if (isSilent || (told && isKnown())) return yield* replyTold(platformMessageId, there);
   const personaId = replyTo.personaId ?? null;
   if (told || elsewhere) {
     const reply: StoredReply = { senderName: whoseWords(senderName, forwardedFrom), text, ours, personaId };
@@ -126,16 +128,16 @@ export function quoted(
     return { reply, isTainted: text !== '' };
   }
   if (!ours) {
-    const found = heardWith(db, platformMessageId, there);
+    const found = yield* heardWith(platformMessageId, there);
     const from = forwardedFrom ?? found?.forwardedFrom;
     const isTainted = from !== undefined && from !== null ? true : taintOf(found, text);
     return { reply: { senderName: whoseWords(senderName, from), text, ours, personaId }, isTainted };
   }
-  const sent = sentWith(db, there.chatId, platformMessageId);
+  const sent = yield* sentWith(there.chatId, platformMessageId);
   const saidText = sent ? asSaid(text, sent) : text;
   const reply = { senderName, text: saidText, ours, personaId: sent?.personaId || personaId };
   // If the text is no longer stored, its origin is unknown.
-  return { reply, isTainted: text !== '' && (sent === undefined || isFromOutside(db, sent)) };
+  return { reply, isTainted: text !== '' && (sent === undefined || (yield* isFromOutside(sent))) };
 }
 
 function taintOf(found: RepliedRow | undefined, text: string): boolean | undefined {
@@ -144,13 +146,12 @@ function taintOf(found: RepliedRow | undefined, text: string): boolean | undefin
 }
 
 /** If the files match those of the message replied to, they are verified, and an earlier download is reused. */
-export function filesWith(
-  db: Statements,
+export function* filesWith(
   attachments: Attachment[],
   replied: MessagePlace & { platformMessageId: string },
-): StoredAttachment[] {
+): db.Verb<StoredAttachment[]> {
   if (!attachments.some(({ ofReply }) => ofReply)) return attachments;
-  const known: StoredAttachment[] = JSON.parse(db.value<string | null>(FILES, replied) ?? '[]');
+  const known: StoredAttachment[] = JSON.parse((yield* db.value<string | null>(FILES, replied)) ?? '[]');
   return attachments.map((each) => {
     const same = each.ofReply && known.find(({ source }) => source === each.source);
     if (!same) return each;
@@ -160,16 +161,15 @@ export function filesWith(
 }
 
 /** The quiet message that records a reaction to a persona's message; undefined if there is no such message. */
-export function reactionTo(
-  db: Statements,
+export function* reactionTo(
   receipt: ReceiptOf<'reaction'>,
   chat: { title: string; moves: number },
   { account, now }: { account: string; now: number },
-): { room: RoomId; personaId: PersonaId; said: NewMessage } | undefined {
+): db.Verb<{ room: RoomId; personaId: PersonaId; said: NewMessage } | undefined> {
   const { chatId, sender, sign, sentAt, platformMessageIds, tainted } = receipt;
   for (const platformMessageId of platformMessageIds) {
-    const sent = sentWith(db, chatId, platformMessageId);
-    if (!sent?.personaId || isForgotten(db, sent)) continue;
+    const sent = yield* sentWith(chatId, platformMessageId);
+    if (!sent?.personaId || (yield* isForgotten(sent))) continue;
     const { speaker: senderName, personaId } = sent;
     const text = asSaid(JSON.parse(sent.body).text, sent);
     const said: NewMessage = {
@@ -185,7 +185,7 @@ export function reactionTo(
       replyTo: JSON.stringify({ senderName, text, ours: true, personaId }),
       quiet: 1,
       reaction: 1,
-      tainted: Number(tainted === true || isFromOutside(db, sent)),
+      tainted: Number(tainted === true || (yield* isFromOutside(sent))),
     };
     return { room: roomId(chatId, sent.threadId), personaId, said };
   }
@@ -220,7 +220,7 @@ const FIND_FIRST = foundBy(0);
 const WITHDRAW = `
   update message set state = 'done'
   where chat_id = @chatId and account = @account and moves = @moves
-    and platform_message_id in (select value from json_each(@ids)) and edited in (0, 1)
+    and text_in(platform_message_id, @ids) and edited in (0, 1)
     and state = 'waiting' and coalesce(@senderId, author_id) = author_id
   returning room_id`;
 /** The waiting messages have changed, so the claim of a worker that is about to start a turn becomes invalid. */
@@ -229,15 +229,14 @@ const MOVE_FENCE_ON = `
   where id = ? and not exists (select 1 from turn where room_id = room.id and state = 'running')`;
 
 /** Returns the room in which there is now something new to answer, if any. */
-export function changeMessage(
-  db: Database,
+export function* changeMessage(
   edit: ReceiptOf<'edit'>,
   { account, now }: { account: string; now: number },
-): RoomId | null {
+): db.Verb<RoomId | null> {
   const { chatId, senderId, platformMessageId, editedAt, mentionsBot } = edit;
-  const chat = findChat(db, chatId);
+  const chat = yield* findChat(chatId);
   const key = { chatId, account, moves: chat?.moves ?? 0, platformMessageId };
-  const found = db.get<EditedRow>(FIND_EDITED, key) ?? db.get<EditedRow>(FIND_FIRST, key);
+  const found = (yield* db.one<EditedRow>(FIND_EDITED, key)) ?? (yield* db.one<EditedRow>(FIND_FIRST, key));
   if (!found || found.authorId !== senderId) return null;
   const { text, attachments, words, mentions } = edit;
   // Platforms also report other changes as edits (a link preview): the same text needs no new answer.
@@ -247,8 +246,8 @@ export function changeMessage(
   if (found.isTaken) {
     const waits = { edited: true, state: 'waiting', sentAt: editedAt, receivedAt: now };
     const row = bound({ ...found, ...edited, ...waits, mentionsBot });
-    const messageId = Number(db.run(insertInto('message', MESSAGE), row).lastInsertRowid);
-    db.run('update room set newest_message = @messageId where id = @room', { room, messageId });
+    const messageId = (yield* db.value<number>(`${insertInto('message', MESSAGE)} returning id`, row)) ?? 0;
+    yield* db.tell('update room set newest_message = @messageId where id = @room', { room, messageId });
     const agent = chat?.activePersona ?? DEFAULT_PERSONA;
     const said: Happening = {
       messageId,
@@ -260,28 +259,27 @@ export function changeMessage(
       content: text,
       from: senderId,
     };
-    journalHappened(db, said);
+    yield* journalHappened(said);
     return room;
   }
   const names = 'text attachments words mentions mentionsBot';
   const row = bound({ id, ...edited, mentionsBot: found.mentionsBot === 1 || mentionsBot });
-  db.run(`update message set ${assigned(names)} where id = @id`, row);
+  yield* db.tell(`update message set ${assigned(names)} where id = @id`, row);
   if (found.state !== 'waiting') {
-    reviseRoom(db, room);
+    yield* reviseRoom(room);
     return null;
   }
-  db.run(MOVE_FENCE_ON, room);
+  yield* db.tell(MOVE_FENCE_ON, room);
   return room;
 }
 
-export function withdrawMessages(
-  db: Statements,
+export function* withdrawMessages(
   deleted: ReceiptOf<'deleted'>,
   { account }: { account: string },
-): void {
+): db.Verb<void> {
   const { chatId, platformMessageIds, senderId = null } = deleted;
   const ids = JSON.stringify(platformMessageIds);
-  const moves = findChat(db, chatId)?.moves ?? 0;
-  const rooms = db.column<RoomId>(WITHDRAW, { chatId, account, moves, senderId, ids });
-  for (const room of new Set(rooms)) db.run(MOVE_FENCE_ON, room);
+  const moves = (yield* findChat(chatId))?.moves ?? 0;
+  const rooms = yield* db.column<RoomId>(WITHDRAW, { chatId, account, moves, senderId, ids });
+  for (const room of new Set(rooms)) yield* db.tell(MOVE_FENCE_ON, room);
 }

@@ -3,17 +3,16 @@
  * transaction, so other chats are served meanwhile, and a repeated run finds the rest. A column holds plain text, our
  * own JSON (only some fields are text), or output of models and tools, which is often JSON too.
  */
+
 import { setImmediate as nextPass } from 'node:timers/promises';
-import Sqlite from 'better-sqlite3';
-import type { Part } from '../../core/channel.js';
-import type { ChatId } from '../../core/ids.js';
-import type { StoredAttachment } from '../../core/media.js';
-import type { EraseStore } from '../../core/memory.js';
-import { isNestedDeeper } from '../../core/network.js';
-import type { Phrase } from '../../core/phrase.js';
-import type { TaskRequest } from '../../core/task.js';
-import type { Database } from './connection.js';
-import { NEWEST_CHANGE } from './journal.js';
+import type { Part } from '../core/channel.js';
+import type { ChatId } from '../core/ids.js';
+import type { StoredAttachment } from '../core/media.js';
+import type { EraseStore } from '../core/memory.js';
+import { isNestedDeeper } from '../core/network.js';
+import type { Phrase } from '../core/phrase.js';
+import type { TaskRequest } from '../core/task.js';
+import * as db from './db.js';
 import { batchEnd, type KeyPath } from './sql.js';
 
 // ── Text in columns ─────────────────────────────────────────────────────────────────────────────────────────
@@ -164,11 +163,17 @@ function withoutEscapes(words: string): string {
 
 type TableRow = Record<string, unknown>;
 
+/** Long tables, walked in batches by their number. */
+const WALKED = new Set(['message', 'outbox', 'version', 'task', 'command', 'journal', 'question']);
+
 const BATCH = 1_000;
 
 /** The text columns of a table, without ids, kinds, and names of people and tools. */
 interface TextColumns {
   table: string;
+  key: string[];
+  /** How its rows belong to a chat: by a column of their own (the default), or through this. */
+  of?: 'chat' | 'room' | 'turn' | 'task';
   columns: Record<string, Clean>;
   /** How `findWords` counts a row. Absent for copies of other text: commands and sent replies. */
   counts?: 'messages' | 'others';
@@ -182,6 +187,7 @@ interface TextColumns {
 const ATTACHMENTS = json({ name: plain, read: plain });
 const MESSAGES: TextColumns = {
   table: 'message',
+  key: ['id'],
   counts: 'messages',
   columns: {
     text: plain,
@@ -195,42 +201,55 @@ const STEP = json({ text: plain, arguments: foreign, content: foreign });
 const ALL: TextColumns[] = [
   MESSAGES,
   // A platform's error may quote the message.
-  { table: 'outbox', columns: { body: json({ text: plain, label: plain }), error: plain } },
-  { table: 'version', columns: { before: plain, after: plain }, counts: 'others', whole: true },
-  { table: 'step', columns: { body: STEP }, counts: 'others' },
-  { table: 'view', columns: { summary: plain }, counts: 'others' },
+  { table: 'outbox', key: ['id'], columns: { body: json({ text: plain, label: plain }), error: plain } },
+  { table: 'version', key: ['n'], columns: { before: plain, after: plain }, counts: 'others', whole: true },
+  { table: 'step', key: ['turn_id', 'n'], of: 'turn', columns: { body: STEP }, counts: 'others' },
+  {
+    table: 'view',
+    key: ['room_id', 'persona_id'],
+    of: 'room',
+    columns: { summary: plain },
+    counts: 'others',
+  },
   {
     table: 'given',
+    key: ['room_id', 'persona_id'],
+    of: 'room',
     columns: { memory: plain, daily_log: plain, recalled: plain, summary: plain },
     counts: 'others',
   },
-  { table: 'job', columns: { prompt: plain }, counts: 'others' },
+  { table: 'job', key: ['id'], columns: { prompt: plain }, counts: 'others' },
   {
     table: 'task',
+    key: ['n'],
     columns: { goal: plain, request: requestWords, result: taskResult, error: plain },
     counts: 'others',
   },
   {
     table: 'task_event',
+    key: ['task', 'n'],
+    of: 'task',
     columns: { body: json({ arguments: foreign, content: foreign }) },
     counts: 'others',
   },
-  { table: 'task_message', columns: { text: plain }, counts: 'others' },
-  { table: 'question', columns: { argument: plain } },
-  { table: 'asked_call', columns: { arguments: foreign, why: plain } },
-  { table: 'offer', columns: { options: json({ label: plain, argument: plain }) } },
-  { table: 'shown', columns: { parts: json({ text: plain }) } },
-  { table: 'command', columns: { argument: plain }, which: 'finished_at is not null' },
+  { table: 'task_message', key: ['task', 'n'], of: 'task', columns: { text: plain }, counts: 'others' },
+  { table: 'question', key: ['id'], of: 'room', columns: { argument: plain } },
+  { table: 'asked_call', key: ['id'], columns: { arguments: foreign, why: plain } },
+  { table: 'offer', key: ['key'], of: 'room', columns: { options: json({ label: plain, argument: plain }) } },
+  { table: 'shown', key: ['turn_id'], of: 'turn', columns: { parts: json({ text: plain }) } },
+  { table: 'command', key: ['id'], columns: { argument: plain }, which: 'finished_at is not null' },
 ];
 /** Repeats text stored elsewhere, but may lag behind later edits. */
 const JOURNAL: TextColumns = {
   table: 'journal',
+  key: ['n'],
   columns: { entry: entryWords, results: foreign },
-  also: `filed = case filed when 'log' then 'log' else 'stale' end, changed = ${NEWEST_CHANGE} + 1`,
+  also: `filed = case filed when 'log' then 'log' else 'stale' end, changed = next_change()`,
 };
 /** The erasing command itself contains the phrase and needs it until the end, so it is cleaned last. */
 const OPEN_COMMANDS: TextColumns = {
   table: 'command',
+  key: ['id'],
   columns: { argument: plain },
   which: 'finished_at is null',
 };
@@ -242,42 +261,43 @@ interface TablePlace {
   path: KeyPath | null;
 }
 
-function placeOf(db: Database, { table, which = 'true' }: TextColumns): TablePlace {
-  const columns = db.all<{ name: string; type: string; pk: number }>(`PRAGMA table_info(${table})`);
-  const key = columns.filter(({ pk }) => pk > 0).sort((a, b) => a.pk - b.pk);
-  const [first] = key;
-  const ofItsRooms = 'room_id in (select id from room where chat_id = @chat)';
-  // The plus sign keeps SQLite off the chat's index, with which every batch would scan the whole chat.
-  const ofTheChat = columns.some(({ name }) => name === 'chat_id') ? '+chat_id = @chat' : ofItsRooms;
-  const isBetween = (name: string) => `${name} > @after and ${name} <= @upTo`;
-  const found = { key: key.map(({ name }) => name), belongs: `${which} and ${ofTheChat}`, path: null };
-  if (first?.name === 'turn_id') {
-    const turns = `select id from turn where ${isBetween('id')} and ${ofItsRooms}`;
-    const path = { table: 'turn', key: 'id', first: '' };
-    return { ...found, belongs: `turn_id in (${turns})`, path };
+const OF_ITS_ROOMS = 'room_id in (select id from room where chat_id = @chat)';
+const isBetween = (key: string) => `${key} > @after and ${key} <= @upTo`;
+
+function placeOf({ table, key, of = 'chat', which = 'true' }: TextColumns): TablePlace {
+  const [first = ''] = key;
+  // Not by the chat's index, with which every batch would scan the whole chat.
+  const ofTheChat = of === 'room' ? OF_ITS_ROOMS : 'alone(chat_id) = @chat';
+  const found = { key, belongs: `${which} and ${ofTheChat}`, path: null };
+  if (of === 'turn') {
+    const turns = `select id from turn where ${isBetween('id')} and ${OF_ITS_ROOMS}`;
+    return { ...found, belongs: `turn_id in (${turns})`, path: { table: 'turn', key: 'id', first: '' } };
   }
-  if (first?.name === 'task') {
-    const tasks = `select n from task where ${isBetween('n')} and +chat_id = @chat`;
+  if (of === 'task') {
+    const tasks = `select n from task where ${isBetween('n')} and alone(chat_id) = @chat`;
     return { ...found, belongs: `task in (${tasks})`, path: { table: 'task', key: 'n', first: 0 } };
   }
-  if (first?.type.toLowerCase() !== 'integer') return found;
-  const path = { table, key: first.name, first: 0 };
-  return { ...found, belongs: `${found.belongs} and ${isBetween(first.name)}`, path };
+  if (!WALKED.has(table)) return found;
+  return {
+    ...found,
+    belongs: `${found.belongs} and ${isBetween(first)}`,
+    path: { table, key: first, first: 0 },
+  };
 }
 
 /** Calls `visit` for each batch of a table, with its rows in the chat. */
 async function walk(
-  db: Database,
+  database: db.Database,
   words: TextColumns,
   chat: ChatId,
-  visit: (rows: () => TableRow[]) => Promise<void>,
+  visit: (rows: () => db.Verb<TableRow[]>) => Promise<void>,
 ): Promise<void> {
-  const { key, belongs, path } = placeOf(db, words);
+  const { key, belongs, path } = placeOf(words);
   const columns = [...key, ...Object.keys(words.columns)].join(', ');
   const sql = `select ${columns} from ${words.table} where ${belongs}`;
   if (path === null) return visit(() => db.all<TableRow>(sql, { chat }));
   for (let after = path.first; ; ) {
-    const upTo = await db.read(() => batchEnd(db, path, BATCH, after));
+    const upTo = await database.read(() => batchEnd(path, BATCH, after));
     if (upTo === null) return;
     const bounds = { chat, after, upTo };
     await visit(() => db.all<TableRow>(sql, bounds));
@@ -286,59 +306,54 @@ async function walk(
   }
 }
 
-async function clean(db: Database, words: TextColumns, chat: ChatId, eraser: Eraser): Promise<void> {
+async function clean(database: db.Database, words: TextColumns, chat: ChatId, eraser: Eraser): Promise<void> {
   const { table, columns, whole, also } = words;
-  const isRow = placeOf(db, words).key.map((column) => `${column} = @${column}`);
+  const isRow = placeOf(words).key.map((column) => `${column} = @${column}`);
   const set = [...Object.keys(columns).map((column) => `${column} = @${column}`), ...(also ? [also] : [])];
   const change = whole ? `delete from ${table}` : `update ${table} set ${set.join(', ')}`;
-  await walk(db, words, chat, (rows) =>
-    db.write(() => {
-      const changed = rows()
+  await walk(database, words, chat, (rows) =>
+    database.write(chat, function* () {
+      const changed = (yield* rows())
         .map((row) => withoutPhrase(words, row, eraser))
         .filter((row) => row !== null);
-      for (const row of changed) db.run(`${change} where ${isRow.join(' and ')}`, row);
+      for (const row of changed) yield* db.tell(`${change} where ${isRow.join(' and ')}`, row);
       if (changed.length === 0) return;
       // Invalidates cached copies of the chat's rooms.
-      db.run('update room set revision = revision + 1 where chat_id = ?', chat);
-      if (table === 'journal') db.journalChanges.tell();
+      yield* db.tell('update room set revision = revision + 1 where chat_id = ?', chat);
     }),
   );
 }
 
-/** Until a checkpoint, the write-ahead log and the file still contain old versions of pages. */
-function emptyLog(db: Database): Promise<void> {
-  return db.withBusyRetry(() => {
-    if (db.get<{ busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)')?.busy !== 0) {
-      throw new Sqlite.SqliteError('another process still reads the write-ahead log', 'SQLITE_BUSY');
-    }
-  });
-}
-
-async function count(db: Database, words: TextColumns, chatId: ChatId, eraser: Eraser): Promise<number> {
+async function count(
+  database: db.Database,
+  words: TextColumns,
+  chatId: ChatId,
+  eraser: Eraser,
+): Promise<number> {
   let found = 0;
-  await walk(db, words, chatId, async (rows) => {
-    const batch = await db.read(rows);
+  await walk(database, words, chatId, async (rows) => {
+    const batch = await database.read(rows);
     found += batch.filter((row) => withoutPhrase(words, row, eraser) !== null).length;
   });
   return found;
 }
 
-export function eraseStore(db: Database): EraseStore {
+export function eraseStore(database: db.Database): EraseStore {
   return {
     async findWords(chatId, phrase) {
       const found = { messages: 0, others: 0 };
       const eraser = eraserOf(phrase, null);
       for (const words of ALL) {
-        if (words.counts) found[words.counts] += await count(db, words, chatId, eraser);
+        if (words.counts) found[words.counts] += await count(database, words, chatId, eraser);
       }
-      if (found.messages + found.others === 0) found.others = await count(db, JOURNAL, chatId, eraser);
+      if (found.messages + found.others === 0) found.others = await count(database, JOURNAL, chatId, eraser);
       return found;
     },
 
     async filesWithWords(chatId, phrase) {
       const files: string[] = [];
-      await walk(db, MESSAGES, chatId, async (rows) => {
-        for (const { attachments } of await db.read(rows)) {
+      await walk(database, MESSAGES, chatId, async (rows) => {
+        for (const { attachments } of await database.read(rows)) {
           if (typeof attachments === 'string') files.push(...filesRead(attachments, phrase));
         }
       });
@@ -347,16 +362,13 @@ export function eraseStore(db: Database): EraseStore {
 
     async eraseWords(chatId, phrase, by) {
       const eraser = eraserOf(phrase, by);
-      for (const words of [...ALL, JOURNAL]) await clean(db, words, chatId, eraser);
-      // `secure_delete` overwrites deleted content, but not the copies that SQLite made when it moved rows of a full
-      // page to other pages: these remain until VACUUM, which takes about 1 s per 200 MB and blocks the process.
-      await db.withBusyRetry(() => void db.raw.exec('VACUUM'));
-      await emptyLog(db);
+      for (const words of [...ALL, JOURNAL]) await clean(database, words, chatId, eraser);
+      await database.scrub(true);
     },
 
     async endErasing(chatId, phrase, by) {
-      if (phrase !== null) await clean(db, OPEN_COMMANDS, chatId, eraserOf(phrase, by));
-      await emptyLog(db);
+      if (phrase !== null) await clean(database, OPEN_COMMANDS, chatId, eraserOf(phrase, by));
+      await database.scrub(false);
     },
   };
 }

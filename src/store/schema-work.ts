@@ -1,10 +1,10 @@
 /** The store's tables on SQLite, second part: turns, commands, the outbox, the journal, jobs and tasks. */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
-import type { Appearance, Part, ShownPart } from '../../core/channel.js';
-import type { JournalEntry, Results } from '../../core/journal.js';
-import type { TaskEvent, TaskRequest, TaskResult } from '../../core/task.js';
-import type { Step } from '../../core/transcript.js';
+import type { Appearance, Part, ShownPart } from '../core/channel.js';
+import type { JournalEntry, Results } from '../core/journal.js';
+import type { TaskEvent, TaskRequest, TaskResult } from '../core/task.js';
+import type { Step } from '../core/transcript.js';
 
 export const flag = (name: string) => integer(name, { mode: 'boolean' });
 
@@ -27,6 +27,8 @@ export const turn = sqliteTable(
     usedTools: flag('used_tools').notNull().default(false),
     /** Oldest first. */
     batch: text('batch', { mode: 'json' }).$type<number[]>().notNull(),
+    /** The oldest of them: a reset at or after it forgets the turn. */
+    firstMessage: integer('first_message').notNull().default(0),
     /** Crashes not counted against the turn, because other turns had been answered before. */
     forgiven: integer('forgiven').notNull().default(0),
     waitsFor: text('waits_for'),
@@ -96,6 +98,8 @@ export const outbox = sqliteTable(
   {
     id: integer('id').primaryKey(),
     origin: text('origin').notNull(),
+    /** The turn in its origin; null if no turn sends it. */
+    turnId: text('turn_id'),
     /** Empty if no persona speaks: in a unique index, nulls are all different. */
     personaId: text('persona_id').notNull(),
     speaker: text('speaker').notNull(),
@@ -175,6 +179,8 @@ export const journal = sqliteTable(
     filed: text('filed', { enum: ['log', 'archive', 'stale'] })
       .notNull()
       .default('log'),
+    /** Its text was forgotten. */
+    wordless: flag('wordless').notNull().default(false),
   },
   (t) => [
     uniqueIndex('journal_by_id').on(t.id),

@@ -1,7 +1,8 @@
 /** SQL helpers: column lists (space-separated, camelCase as in `schema.ts`), and batched walks over large tables. */
+
 import { setImmediate as nextPass } from 'node:timers/promises';
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core';
-import type { Database, Statements } from './connection.js';
+import * as db from './db.js';
 
 /** A row as SQLite returns it: booleans are numbers, structured values are JSON. */
 export type Row<Table extends SQLiteTable> = {
@@ -15,16 +16,6 @@ export function columns(names: string, of?: string): string {
   return each(names, (name) => `${prefix}${column(name)} as ${name}`);
 }
 
-/** `room_id, text` */
-export function listed(names: string): string {
-  return each(names, column);
-}
-
-/** `value->>'roomId', value->>'text'`: from the objects of a `json_each`. */
-export function fromJson(names: string): string {
-  return each(names, (name) => `value->>'${name}'`);
-}
-
 /** `insert into message (room_id, text) values (@roomId, @text)` */
 export function insertInto(table: string, names: string): string {
   return `insert into ${table} (${each(names, column)}) values (${parameters(names)})`;
@@ -35,9 +26,10 @@ export function insertIf(table: string, names: string): string {
   return `insert into ${table} (${each(names, column)}) select ${parameters(names)}`;
 }
 
-/** `insert into setting (key, value) values (@key, @value) on conflict do update set value = excluded.value` */
-export function upsert(table: string, key: string, names: string): string {
-  return `${insertInto(table, `${key} ${names}`)} on conflict do update set ${excluded(names)}`;
+/** `insert into setting (key, value) values (@key, @value) on conflict (key) do update set value = excluded.value` */
+export function upsert(table: string, key: string, names: string, added = ''): string {
+  const insert = insertInto(table, `${key} ${added} ${names}`);
+  return `${insert} on conflict (${each(key, column)}) do update set ${excluded(names)}`;
 }
 
 /** `text = @text, sent_at = @sentAt` */
@@ -88,15 +80,14 @@ export interface KeyPath {
 }
 
 /** The last key of the batch of `rows` rows after `after`; null after the last row. */
-export function batchEnd(
-  db: Statements,
+export function* batchEnd(
   { table, key }: KeyPath,
   rows: number,
   after: Bounds['after'],
-): Bounds['upTo'] | null {
+): db.Verb<Bounds['upTo'] | null> {
   const sql = `
-    select max(${key}) from (select ${key} from ${table} where ${key} > @after order by ${key} limit ${rows})`;
-  return db.value<Bounds['upTo'] | null>(sql, { after }) ?? null;
+    select max(${key}) from (select ${key} from ${table} where ${key} > @after order by ${key} limit ${rows}) as batch`;
+  return (yield* db.value<Bounds['upTo'] | null>(sql, { after })) ?? null;
 }
 
 /** Removes or changes at most `most` rows; fewer once it has reached the end. */
@@ -107,24 +98,24 @@ const BATCH = 2_000;
 
 /** Each call continues where the last stopped. `work` returns the rows changed; rows after `isDone` are skipped. */
 export function walkOf<Ask extends object>(
-  db: Database,
+  database: db.Database,
   path: KeyPath,
-  work: (ask: Ask & Bounds & { most: number }) => number,
-  isDone: (ask: Ask & { after: Bounds['after'] }) => boolean = () => false,
+  work: (ask: Ask & Bounds & { most: number }) => db.Verb<number>,
+  isDone?: (ask: Ask & { after: Bounds['after'] }) => db.Verb<boolean>,
 ): Walk<Ask> {
   let after = path.first;
   return async (ask) => {
     let changed = 0;
     while (changed < ask.most) {
-      const upTo = await db.withBusyRetry(() =>
-        isDone({ ...ask, after }) ? null : batchEnd(db, path, BATCH, after),
-      );
+      const upTo = await database.look(function* () {
+        return isDone && (yield* isDone({ ...ask, after })) ? null : yield* batchEnd(path, BATCH, after);
+      });
       if (upTo === null) {
         after = path.first;
         break;
       }
       const most = ask.most - changed;
-      const now = await db.write(() => work({ ...ask, after, upTo, most }));
+      const now = await database.write(db.UPKEEP, () => work({ ...ask, after, upTo, most }));
       changed += now;
       // Otherwise this batch may hold more.
       if (now < most) after = upTo;

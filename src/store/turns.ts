@@ -2,15 +2,17 @@
  * Steps 5 and 6 of the route: steps of a turn in a claimed room, suspension (until a result or a person's decision
  * comes), resumption, and the atomic end, which adds the reply to the transcript and the outbox.
  */
-import { type ApprovalStore, type AskedCall, type Refusal, waitsForCall } from '../../core/access.js';
-import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { PromptMemory } from '../../core/memory.js';
-import type { Usage } from '../../core/model.js';
-import type { ReceiptOf } from '../../core/receipt.js';
-import type { Claim, TurnStore } from '../../core/store.js';
-import type { Step } from '../../core/transcript.js';
+
+import { type ApprovalStore, type AskedCall, type Refusal, waitsForCall } from '../core/access.js';
+import type { Zone } from '../core/dates.js';
+import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import type { PromptMemory } from '../core/memory.js';
+import type { Usage } from '../core/model.js';
+import type { ReceiptOf } from '../core/receipt.js';
+import type { Claim, TurnStore } from '../core/store.js';
+import type { Step } from '../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
-import type { Database, Statements } from './connection.js';
+import * as db from './db.js';
 import { callCameBack, interruptTurn, writeJournal } from './journal.js';
 import { removeShown, withShown } from './live.js';
 import { PROMPT_SNAPSHOT } from './memory-history.js';
@@ -27,8 +29,8 @@ const RUNS = `
   select used_tools as usedTools, room.lease_owner as owner from room join turn on turn.room_id = room.id
   where turn.id = @turnId and turn.state = 'running' and ${IS_HELD}`;
 
-function runningTurn(db: Statements, { room, fence }: Claim, turnId: string) {
-  return db.get<{ usedTools: number; owner: string | null }>(RUNS, { room, fence, turnId });
+function* runningTurn({ room, fence }: Claim, turnId: string) {
+  return yield* db.one<{ usedTools: number; owner: string | null }>(RUNS, { room, fence, turnId });
 }
 
 // ── Steps ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -40,8 +42,8 @@ const SUSPEND = `
   update turn set state = 'suspended', used_tools = 1, waits_for = @waitsFor, waits_until = @until
   where id = @turnId`;
 
-function addStep(db: Statements, turnId: string, step: Step): void {
-  db.run(ADD_STEP, { turnId, body: JSON.stringify(step) });
+function* addStep(turnId: string, step: Step): db.Verb<void> {
+  yield* db.tell(ADD_STEP, { turnId, body: JSON.stringify(step) });
 }
 
 function usesTools(step: Step): boolean {
@@ -54,22 +56,23 @@ const SUSPENDED = `
   select id, room_id as room, persona_id as personaId from turn
   where waits_for = ? and waits_for is not null and state = 'suspended'`;
 const LAST_STEP = 'select body from step where turn_id = ? order by n desc limit 1';
-const MAKE_READY = `update turn set state = 'ready', waits_for = null, waits_until = null where id = ?`;
+const MAKE_READY = `
+  update turn set state = 'ready', waits_for = null, waits_until = null where id = ? and state = 'suspended'`;
 
 /** Ends the wait with this step. Returns the turn's room; null if no turn waits for it. */
-function goOn(db: Database, waitsFor: string, next: (callId: string) => Step, now: number): RoomId | null {
-  const turn = db.get<{ id: string; room: RoomId; personaId: PersonaId }>(SUSPENDED, waitsFor);
-  const last = turn && db.value<string>(LAST_STEP, turn.id);
+function* goOn(waitsFor: string, next: (callId: string) => Step, now: number): db.Verb<RoomId | null> {
+  const turn = yield* db.one<{ id: string; room: RoomId; personaId: PersonaId }>(SUSPENDED, waitsFor);
+  const last = turn && (yield* db.value<string>(LAST_STEP, turn.id));
   if (!turn || last === undefined) return null;
   const waiting: Step = JSON.parse(last);
   if (waiting.kind !== 'waiting') return null;
   const step = next(waiting.callId);
   const { id: turnId, room, personaId } = turn;
-  addStep(db, turnId, step);
-  if (step.kind === 'result') callCameBack(db, { turnId, room, personaId, ...step, at: now });
-  db.run(MAKE_READY, turnId);
+  yield* addStep(turnId, step);
+  if (step.kind === 'result') yield* callCameBack({ turnId, room, personaId, ...step, at: now });
+  yield* db.tell(MAKE_READY, turnId);
   // While it was suspended, cached windows may have shown its messages as unanswered.
-  reviseRoom(db, room);
+  yield* reviseRoom(room);
   return room;
 }
 
@@ -78,21 +81,21 @@ function resultOf(content: string, failed: boolean): (callId: string) => Step {
 }
 
 /** The awaited result has come. Returns the turn's room; null if no turn waits for it (yet). */
-export function resumeTurn(db: Database, result: ReceiptOf<'resume'>, now: number): RoomId | null {
+export function* resumeTurn(result: ReceiptOf<'resume'>, now: number): db.Verb<RoomId | null> {
   const { waitsFor, content, failed, isTimeout } = result;
-  const room = goOn(db, waitsFor, resultOf(content, failed), now);
+  const room = yield* goOn(waitsFor, resultOf(content, failed), now);
   if (room === null && !isTimeout) {
     const keep = `${insertInto('early_result', 'waitsFor content failed at')} on conflict do nothing`;
-    db.run(keep, bound({ waitsFor, content, failed, at: now }));
+    yield* db.tell(keep, bound({ waitsFor, content, failed, at: now }));
   }
   return room;
 }
 
 /** The result may have come before the turn was suspended. */
-function resumeWithEarly(db: Database, waitsFor: string, now: number): void {
+function* resumeWithEarly(waitsFor: string, now: number): db.Verb<void> {
   const take = 'delete from early_result where waits_for = ? returning content, failed';
-  const early = db.get<{ content: string; failed: number }>(take, waitsFor);
-  if (early) goOn(db, waitsFor, resultOf(early.content, early.failed === 1), now);
+  const early = yield* db.one<{ content: string; failed: number }>(take, waitsFor);
+  if (early) yield* goOn(waitsFor, resultOf(early.content, early.failed === 1), now);
 }
 
 // ── Calls that wait for a person ────────────────────────────────────────────────────────────────────────────
@@ -118,30 +121,31 @@ const OPEN_CALLS = `
   select ${columns(ASKED_CALL)} from asked_call
   where decision is null and chat_id = coalesce(@chatId, chat_id) and ${IS_OPEN} order by asked_at, id`;
 
-function findCall(db: Statements, id: string, now: number): DecidedRow | undefined {
-  return db.get<DecidedRow>(FIND_CALL, { id: id.toUpperCase(), now });
+function* findCall(id: string, now: number): db.Verb<DecidedRow | undefined> {
+  return yield* db.one<DecidedRow>(FIND_CALL, { id: id.toUpperCase(), now });
 }
 
 /** Ends the wait with this step; a task polls for the decision instead. */
-function decided(
-  db: Database,
+function* decided(
   { waitsFor, isOfTask }: DecidedRow,
   next: (callId: string) => Step,
   now: number,
-): boolean {
-  if (isOfTask === 1) db.taskChanges.tell();
-  return isOfTask === 1 || goOn(db, waitsFor, next, now) !== null;
+): db.Verb<boolean> {
+  return isOfTask === 1 || (yield* goOn(waitsFor, next, now)) !== null;
 }
 
-function tell(db: Database, { told }: Refusal): void {
-  if (told) putDelivery(db, told, told.delivery);
+function* tell({ told }: Refusal): db.Verb<void> {
+  if (told) yield* putDelivery(told, told.delivery);
 }
 
-function decide(
-  db: Database,
-  { id: typed, by, commandId, now, refusal }: Parameters<ApprovalStore['decide']>[0],
-): Awaited<ReturnType<ApprovalStore['decide']>> {
-  const row = findCall(db, typed, now);
+function* decide({
+  id: typed,
+  by,
+  commandId,
+  now,
+  refusal,
+}: Parameters<ApprovalStore['decide']>[0]): db.Verb<Awaited<ReturnType<ApprovalStore['decide']>>> {
+  const row = yield* findCall(typed, now);
   if (!row) return { kind: 'unknown' };
   const { id, roomId: wakes, arguments: given } = row;
   if (row.commandId === commandId && (row.decision === 'approved' || row.decision === 'denied')) {
@@ -152,20 +156,20 @@ function decide(
     refusal === null
       ? (callId: string): Step => ({ kind: 'approved', callId, arguments: given, by })
       : resultOf(refusal.content, true);
-  if (!decided(db, row, step, now)) return { kind: 'over' };
+  if (!(yield* decided(row, step, now))) return { kind: 'over' };
   const decision = refusal === null ? 'approved' : 'denied';
-  endCall(db, id, { decision, by, commandId }, now);
-  if (refusal) tell(db, refusal);
+  yield* endCall(id, { decision, by, commandId }, now);
+  if (refusal) yield* tell(refusal);
   return { kind: decision, wakes };
 }
 
-function expire(db: Database, id: string, refusal: Refusal, now: number): RoomId | null {
-  const row = findCall(db, id, now);
+function* expire(id: string, refusal: Refusal, now: number): db.Verb<RoomId | null> {
+  const row = yield* findCall(id, now);
   if (!row || row.decision !== null) return null;
-  const isOver = decided(db, row, resultOf(refusal.content, true), now);
-  endCall(db, row.id, { decision: isOver ? 'expired' : 'ended' }, now);
+  const isOver = yield* decided(row, resultOf(refusal.content, true), now);
+  yield* endCall(row.id, { decision: isOver ? 'expired' : 'ended' }, now);
   if (!isOver) return null;
-  tell(db, refusal);
+  yield* tell(refusal);
   return row.roomId;
 }
 
@@ -175,17 +179,19 @@ function toCall(row: CallRow): AskedCall {
   return { ...call, arguments: row.arguments, why, askedAt, until };
 }
 
-export function approvalStore(db: Database): ApprovalStore {
+export function approvalStore(database: db.Database): ApprovalStore {
   return {
     askedCall: (id, now) =>
-      db.withBusyRetry(() => {
-        const row = findCall(db, id, now);
+      database.look(function* () {
+        const row = yield* findCall(id, now);
         return row ? { ...toCall(row), isOpen: row.isOpen === 1 } : null;
       }),
     askedCalls: (now, chatId = undefined) =>
-      db.read(() => db.all<CallRow>(OPEN_CALLS, { now, chatId: chatId ?? null }).map(toCall)),
-    decide: (decision) => db.write(() => decide(db, decision)),
-    expire: ({ id, now, refusal }) => db.write(() => expire(db, id, refusal, now)),
+      database.read(function* () {
+        return (yield* db.all<CallRow>(OPEN_CALLS, { now, chatId: chatId ?? null })).map(toCall);
+      }),
+    decide: (decision) => database.write(db.WAITS, () => decide(decision)),
+    expire: ({ id, now, refusal }) => database.write(db.WAITS, () => expire(id, refusal, now)),
   };
 }
 
@@ -223,90 +229,90 @@ const LEAVE_AFTER_WORDS = `
 const MEASURE = `
   insert into view (room_id, persona_id, reset_at, counted, estimated)
   values (@room, @personaId, 0, @counted, @estimated)
-  on conflict do update set ${excluded('counted estimated')}`;
+  on conflict (room_id, persona_id) do update set ${excluded('counted estimated')}`;
 const SET_SNAPSHOT = upsert('given', 'roomId personaId', PROMPT_SNAPSHOT);
 
 /** Adds the reply to the transcript and the exchange, and releases the room. */
-function sayAndLeave(db: Statements, row: FinishedRow, finish: Finish): void {
+function* sayAndLeave(row: FinishedRow, finish: Finish): db.Verb<void> {
   const { claim, turnId, reply, exchange, now } = finish;
   const { room } = claim;
   if (reply === null) {
-    db.run(LEAVE, { room, exchange: exchange && JSON.stringify(exchange) });
+    yield* db.tell(LEAVE, { room, exchange: exchange && JSON.stringify(exchange) });
     return;
   }
   const { personaId } = row;
   const { addressed, hearers, wordless = false, tainted = false } = finish;
   const said = { room, personaId, text: reply, wordless, tainted, turnId, addressed, hearers, now };
-  const id = speak(db, row, said);
+  const id = yield* speak(row, said);
   const goesOn = exchange && { ...exchange, said: [...exchange.said, { id, by: personaId }] };
-  db.run(LEAVE_AFTER_WORDS, { room, exchange: goesOn && JSON.stringify(goesOn), personaId, now, id });
+  yield* db.tell(LEAVE_AFTER_WORDS, { room, exchange: goesOn && JSON.stringify(goesOn), personaId, now, id });
 }
 
-function keepSnapshot(db: Statements, room: RoomId, row: FinishedRow, given: PromptMemory): void {
+function* keepSnapshot(room: RoomId, row: FinishedRow, given: PromptMemory): db.Verb<void> {
   const isSame = (Object.keys(given) as (keyof PromptMemory)[]).every((name) => row[name] === given[name]);
   // Usually nothing has changed.
-  if (!isSame) db.run(SET_SNAPSHOT, { roomId: room, personaId: row.personaId, ...given });
+  if (!isSame) yield* db.tell(SET_SNAPSHOT, { roomId: room, personaId: row.personaId, ...given });
 }
 
-function finish(db: Database, ending: Finish): Awaited<ReturnType<TurnStore['finish']>> {
+function* finish(zone: Zone, ending: Finish): db.Verb<Awaited<ReturnType<TurnStore['finish']>>> {
   const { claim, turnId, outcome, usage, measured, given, personId, now } = ending;
   const { room } = claim;
-  const row = db.get<FinishedRow>(FINISHED, { room, fence: claim.fence, turnId });
+  const row = yield* db.one<FinishedRow>(FINISHED, { room, fence: claim.fence, turnId });
   if (!row) return 'lost';
   const { personaId, chatId, channel, address, kind } = row;
-  db.run(END, { turnId, outcome, now });
+  yield* db.tell(END, { turnId, outcome, now });
   // Only a turn that was given up leaves calls without a stored outcome.
-  if (outcome !== 'answered') interruptTurn(db, turnId, GIVEN_UP, now);
-  sayAndLeave(db, row, ending);
+  if (outcome !== 'answered') yield* interruptTurn(turnId, GIVEN_UP, now);
+  yield* sayAndLeave(row, ending);
   let entries = ending.deliveries;
   if (row.shown !== null) {
     const shown = { parts: JSON.parse(row.shown), crashes: row.shownCrashes ?? 0 };
     entries = withShown({ id: turnId, personaId }, shown, entries);
-    removeShown(db, turnId);
+    yield* removeShown(turnId);
   }
   const to = { chatId, channel, address, threadId: roomParts(room).threadId, kind, now };
-  const first = putDeliveries(db, to, entries, row.isBusy === 0 ? ending.send : null);
+  const first = yield* putDeliveries(to, entries, row.isBusy === 0 ? ending.send : null);
   if (usage || outcome === 'answered') {
-    addUsage(db, { room, personaId, personId }, { turns: 1, ...(usage ?? NO_TOKENS) }, now);
+    yield* addUsage(zone, { room, personaId, personId }, { turns: 1, ...(usage ?? NO_TOKENS) }, now);
   }
-  if (measured) db.run(MEASURE, { room, personaId, ...measured });
-  if (given) keepSnapshot(db, room, row, given);
+  if (measured) yield* db.tell(MEASURE, { room, personaId, ...measured });
+  if (given) yield* keepSnapshot(room, row, given);
   return { first };
 }
 
-export function turnStore(db: Database): TurnStore {
+export function turnStore(database: db.Database): TurnStore {
   return {
     addStep: (claim, turnId, step, entries = []) =>
-      db.write(() => {
-        const row = runningTurn(db, claim, turnId);
+      database.write(claim.room, function* () {
+        const row = yield* runningTurn(claim, turnId);
         if (!row) return false;
-        addStep(db, turnId, step);
+        yield* addStep(turnId, step);
         if (usesTools(step) && row.usedTools === 0) {
-          db.run('update turn set used_tools = 1 where id = ?', turnId);
+          yield* db.tell('update turn set used_tools = 1 where id = ?', turnId);
         }
-        writeJournal(db, entries, row.owner);
+        yield* writeJournal(entries, row.owner);
         return true;
       }),
     suspend: (claim, turnId, step, now, { entries = [], question } = {}) =>
-      db.write(() => {
-        const row = runningTurn(db, claim, turnId);
+      database.write([claim.room, db.WAITS], function* () {
+        const row = yield* runningTurn(claim, turnId);
         if (!row) return false;
-        addStep(db, turnId, step);
-        writeJournal(db, entries, row.owner);
-        db.run(SUSPEND, { turnId, waitsFor: step.waitsFor, until: step.until });
-        if (question) askPeople(db, question);
-        resumeWithEarly(db, step.waitsFor, now);
-        freeRoom(db, claim.room);
+        yield* addStep(turnId, step);
+        yield* writeJournal(entries, row.owner);
+        yield* db.tell(SUSPEND, { turnId, waitsFor: step.waitsFor, until: step.until });
+        if (question) yield* askPeople(question);
+        yield* resumeWithEarly(step.waitsFor, now);
+        yield* freeRoom(claim.room);
         return true;
       }),
-    finish: (ending) => db.write(() => finish(db, ending)),
+    finish: (ending) => database.write(ending.claim.room, () => finish(database.zone, ending)),
     fail: (claim, turnId) =>
-      db.write(() => {
-        if (runningTurn(db, claim, turnId)) {
-          db.run('update turn set attempts = attempts + 1 where id = ?', turnId);
-          freeRoom(db, claim.room);
+      database.write(claim.room, function* () {
+        if (yield* runningTurn(claim, turnId)) {
+          yield* db.tell('update turn set attempts = attempts + 1 where id = ?', turnId);
+          yield* freeRoom(claim.room);
         }
-        return db.value<number>('select attempts from turn where id = ?', turnId) ?? 0;
+        return (yield* db.value<number>('select attempts from turn where id = ?', turnId)) ?? 0;
       }),
   };
 }

@@ -2,15 +2,16 @@
  * Step 7 of the route: the outbox. Only `putDeliveries` and `putDelivery` add entries. They are delivered in order per
  * chat, and only one process at a time sends to a chat.
  */
-import type { Delivery, NewDelivery, Post, ShownPart } from '../../core/channel.js';
-import { Fault } from '../../core/errors.js';
-import type { ChatId } from '../../core/ids.js';
-import type { Attempt, OutboxStore } from '../../core/store.js';
+
+import type { Delivery, NewDelivery, Post, ShownPart } from '../core/channel.js';
+import { Fault } from '../core/errors.js';
+import { type ChatId, roomId } from '../core/ids.js';
+import type { Attempt, OutboxStore } from '../core/store.js';
 import { chatMoved } from './chats.js';
-import type { Database, Statements } from './connection.js';
-import { journalSends, sendEnded } from './journal.js';
+import * as db from './db.js';
+import { endSends, journalSend, SEND_END, type SendEnd, turnOf } from './journal.js';
 import type { outbox } from './schema-work.js';
-import { columns, fromJson, listed, type Row } from './sql.js';
+import { bound, columns, insertInto, type Row } from './sql.js';
 import { greet } from './transcript.js';
 
 /** The destination of a delivery, and its time of creation. */
@@ -38,20 +39,17 @@ const DELIVERY_ORDER = 'case when precedes is null then id else precedes - 0.5 e
 const NEW_ENTRY = `origin personaId speaker part body face replyTo createdAt attempts uncertainCrashes state platformMessageId
   shownKey precedes leaseOwner leaseUntil mark`;
 const INSERT = `
-  insert into outbox (chat_id, channel, address, thread_id, kind, ${listed(NEW_ENTRY)})
-  select @chatId, @channel, @address, @threadId, @kind, ${fromJson(NEW_ENTRY)}
-  from json_each(@rows) where true on conflict do nothing returning id`;
+  ${insertInto('outbox', `chatId channel address threadId kind turnId ${NEW_ENTRY}`)} on conflict do nothing returning id`;
 
 /** With `send`, the first entry is claimed, marked as being sent, and returned. To be called within a transaction. */
-export function putDeliveries(
-  db: Database,
+export function* putDeliveries(
   to: SendTarget,
   deliveries: NewEntry[],
   send: Attempt | null = null,
-): Delivery | null {
+): db.Verb<Delivery | null> {
   const [first] = deliveries;
   if (first === undefined) return null;
-  const ids = insertRows(db, to, deliveries, send);
+  const ids = yield* insertRows(to, deliveries, send);
   if (ids.length < deliveries.length) {
     throw new Fault('internal', `the outbox already has an entry of ${first.origin}`);
   }
@@ -59,16 +57,27 @@ export function putDeliveries(
 }
 
 /** Returns false for a duplicate of (origin, persona, part). To be called within a transaction. */
-export function putDelivery(db: Database, to: SendTarget, delivery: NewEntry): boolean {
-  return insertRows(db, to, [delivery], null).length === 1;
+export function* putDelivery(to: SendTarget, delivery: NewEntry): db.Verb<boolean> {
+  return (yield* insertRows(to, [delivery], null)).length === 1;
 }
 
-function insertRows(db: Database, to: SendTarget, deliveries: NewEntry[], send: Attempt | null): number[] {
-  const rows = deliveries.map((delivery, n) => rowOf(delivery, n === 0 ? send : null, to.now));
-  const { chatId, channel, address, threadId, kind } = to;
-  const values = { chatId, channel, address, threadId, kind, rows: JSON.stringify(rows) };
-  const ids = db.column<number>(INSERT, values);
-  if (ids.length > 0 && deliveries.some(isOfTurn)) journalSends(db, ids);
+function* insertRows(to: SendTarget, deliveries: NewEntry[], send: Attempt | null): db.Verb<number[]> {
+  const { chatId, channel, address, threadId, kind, now } = to;
+  const ids: number[] = [];
+  for (const [n, delivery] of deliveries.entries()) {
+    const { personaId, body } = delivery;
+    const turnId = turnOf(delivery.origin);
+    const row = rowOf(delivery, n === 0 ? send : null, now);
+    const id = yield* db.value<number>(
+      INSERT,
+      bound({ chatId, channel, address, threadId, kind, turnId, ...row }),
+    );
+    if (id === undefined) continue;
+    ids.push(id);
+    // Commands' answers and notices are the gateway's.
+    if (turnId === null || personaId === null) continue;
+    yield* journalSend({ id, turnId, personaId, room: roomId(chatId, threadId), body, at: row.createdAt });
+  }
   return ids;
 }
 
@@ -93,11 +102,6 @@ function rowOf(delivery: NewEntry, send: Attempt | null, now: number) {
     leaseUntil: send ? send.now + send.leaseMs : 0,
     mark: mark ?? (shown ? null : send?.mark),
   };
-}
-
-/** Whether a persona says it in a turn, so the journal holds it; commands' answers and notices are the gateway's. */
-function isOfTurn({ origin, personaId }: NewDelivery): boolean {
-  return personaId !== null && /^(turn|tool):/.test(origin);
 }
 
 /** If the part may have arrived, that counts as one attempt, and the channel searches for it from that time on. */
@@ -128,7 +132,7 @@ export const DELIVERY = columns(
 );
 export type OutboxRow = Omit<
   Row<typeof outbox>,
-  'state' | 'finishedAt' | 'error' | 'precedes' | 'leaseOwner' | 'leaseUntil'
+  'turnId' | 'state' | 'finishedAt' | 'error' | 'precedes' | 'leaseOwner' | 'leaseUntil'
 >;
 
 export function toDelivery({ face, platformMessageId, shownKey, mark, ...entry }: OutboxRow): Delivery {
@@ -156,8 +160,9 @@ const ONE = `select ${DELIVERY} from outbox where id = ? and body <> '${NO_WORDS
 // Counts as a crash if another process was sending it when its lease expired: it may have arrived.
 const CLAIM = `
   update outbox set state = 'sending', attempts = attempts + 1, lease_owner = @owner, lease_until = @until, mark = @mark,
-    uncertain_crashes = uncertain_crashes + (state = 'sending' and lease_owner is not @owner)
-  where id = @id and finished_at is null and (state <> 'sending' or lease_owner is @owner or lease_until <= @now)
+    uncertain_crashes = uncertain_crashes +
+      case when state = 'sending' and lease_owner is distinct from @owner then 1 else 0 end
+  where id = @id and finished_at is null and (state <> 'sending' or lease_owner = @owner or lease_until <= @now)
     and attempts = coalesce(@earlierTries, attempts)
     and id = (
       select id from outbox as first where first.chat_id = outbox.chat_id and first.finished_at is null
@@ -166,7 +171,7 @@ const SENT = `
   update outbox set state = 'sent', platform_message_id = @platformMessageId, finished_at = @now, error = null,
     lease_owner = null, mark = null
   -- One that a reset dropped while it was under way was sent all the same.
-  where id = @id and state in ('waiting', 'sending', 'dropped')`;
+  where id = @id and state in ('waiting', 'sending', 'dropped') returning ${SEND_END}`;
 const RETRY = `
   update outbox set state = 'waiting', not_before = @notBefore, uncertain_cuts = uncertain_cuts + @cuts,
     error = @error, lease_owner = null, mark = coalesce(@mark, case when @cuts > 0 then mark end)
@@ -174,10 +179,10 @@ const RETRY = `
 const GIVE_UP = `
   update outbox set state = @end, error = @error, finished_at = @now, lease_owner = null,
     platform_message_id = case @end when 'refused' then platform_message_id else ${UNKNOWN_IF_IN_DOUBT} end
-  where id = @id and finished_at is null`;
+  where id = @id and finished_at is null returning ${SEND_END}`;
 
-function nextDelivery(db: Statements, chatId: ChatId, owner: string, now: number): Delivery | null {
-  const row = db.get<NextRow>(NEXT, chatId);
+function* nextDelivery(chatId: ChatId, owner: string, now: number): db.Verb<Delivery | null> {
+  const row = yield* db.one<NextRow>(NEXT, chatId);
   if (row === undefined) return null;
   const { state, leaseOwner, leaseUntil, ...entry } = row;
   if (state !== 'sending' || leaseOwner === owner) return toDelivery(entry);
@@ -186,34 +191,34 @@ function nextDelivery(db: Statements, chatId: ChatId, owner: string, now: number
 }
 
 /** An entry by its id, delivered or not. */
-export function deliveryOf(db: Statements, id: number): Delivery | null {
-  const row = db.get<OutboxRow>(ONE, id);
+export function* deliveryOf(id: number): db.Verb<Delivery | null> {
+  const row = yield* db.one<OutboxRow>(ONE, id);
   return row ? toDelivery(row) : null;
 }
 
-export function outboxStore(db: Database): OutboxStore {
+/** Runs a statement that ends entries and returns their `SEND_END`. */
+export function* ended(sql: string, values: object): db.Verb<void> {
+  yield* endSends(yield* db.all<SendEnd>(sql, values));
+}
+
+export function outboxStore(database: db.Database): OutboxStore {
   return {
-    nextDelivery: (chatId, owner, now) => db.withBusyRetry(() => nextDelivery(db, chatId, owner, now)),
+    nextDelivery: (chatId, owner, now) => database.look(() => nextDelivery(chatId, owner, now)),
     async claimDelivery(id, { owner, now, leaseMs, mark = null, earlierTries = null }) {
       const claim = { id, owner, now, until: now + leaseMs, mark, earlierTries };
-      return (await db.writeOne(CLAIM, claim)) === 1;
+      return (await database.writeOne([], CLAIM, claim)) === 1;
     },
-    async markSent(id, platformMessageId, now) {
-      await db.writeOne(SENT, { id, platformMessageId, now });
-      sendEnded(db, id);
-    },
+    markSent: (id, platformMessageId, now) =>
+      database.write([], () => ended(SENT, { id, platformMessageId, now })),
     async retry(id, { notBefore, uncertain, error, mark = null }) {
-      await db.writeOne(RETRY, { id, notBefore, cuts: uncertain ? 1 : 0, error, mark });
+      await database.writeOne([], RETRY, { id, notBefore, cuts: uncertain ? 1 : 0, error, mark });
     },
-    async giveUp(id, end, error, now) {
-      await db.writeOne(GIVE_UP, { id, end, error, now });
-      sendEnded(db, id);
-    },
-    moveChat: (chatId, address) => db.write(() => chatMoved(db, chatId, address)),
+    giveUp: (id, end, error, now) => database.write([], () => ended(GIVE_UP, { id, end, error, now })),
+    moveChat: (chatId, address) => database.write(chatId, () => chatMoved(chatId, address)),
     post: ({ delivery, precedes, greeting, ...to }) =>
-      db.write(() => {
-        const isNew = putDelivery(db, to, { ...delivery, precedes });
-        if (isNew && greeting) greet(db, greeting, to.now);
+      database.write(to.chatId, function* () {
+        const isNew = yield* putDelivery(to, { ...delivery, precedes });
+        if (isNew && greeting) yield* greet(greeting, to.now);
         return isNew;
       }),
   };

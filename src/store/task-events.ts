@@ -1,6 +1,7 @@
 /** Tasks' rows, events and ends: by their runner, a stop, or with their conversation. Pending entries end too. */
-import type { PersonaId, RoomId } from '../../core/ids.js';
-import type { Results } from '../../core/journal.js';
+
+import type { PersonaId, RoomId } from '../core/ids.js';
+import type { Results } from '../core/journal.js';
 import {
   BOARD_CHAT,
   MOST_EVENTS,
@@ -10,8 +11,8 @@ import {
   type TaskParent,
   type TaskResult,
   type TaskStatus,
-} from '../../core/task.js';
-import type { Database, Statements } from './connection.js';
+} from '../core/task.js';
+import * as db from './db.js';
 import { endTaskEntries, IS_DELEGATED } from './journal.js';
 import { endCallsOf } from './questions.js';
 import type { task } from './schema-work.js';
@@ -91,34 +92,32 @@ const END = `
   where n = @n`;
 const OPEN_IN = `select ${columns(OPEN_TASK)} from task where ${IS_DELEGATED} and room_id = ?`;
 
-export function addTaskEvent(db: Statements, task: number, event: TaskEvent): void {
-  const n = db.value<number>(ADD_EVENT, { task, body: JSON.stringify(event) }) ?? 0;
+export function* addTaskEvent(task: number, event: TaskEvent): db.Verb<void> {
+  const n = (yield* db.value<number>(ADD_EVENT, { task, body: JSON.stringify(event) })) ?? 0;
   if (n <= MOST_EVENTS) return;
-  db.run('delete from task_event where task = @task and n <= @upTo', { task, upTo: n - MOST_EVENTS });
+  yield* db.tell('delete from task_event where task = @task and n <= @upTo', { task, upTo: n - MOST_EVENTS });
 }
 
 /** Ends a task; `call`: the outcome of the call that delegated it. To be called within a transaction. */
-export function endTask(
-  db: Database,
+export function* endTask(
   task: OpenTask,
   ended: { status: TaskStatus; result: TaskResult | null; error: string | null; now: number },
   call: { status: 'completed' | 'interrupted'; results: Results },
-): void {
+): db.Verb<void> {
   const { n, id, chatId } = task;
   const { status, now } = ended;
-  db.run(END, bound({ n, ...ended }));
-  addTaskEvent(db, n, { at: now, kind: 'status', status });
-  endTaskEntries(db, task, { ...call, at: now });
-  endCallsOf(db, chatId, id, now);
-  db.taskChanges.tell();
+  yield* db.tell(END, bound({ n, ...ended }));
+  yield* addTaskEvent(n, { at: now, kind: 'status', status });
+  yield* endTaskEntries(task, { ...call, at: now });
+  yield* endCallsOf(chatId, id, now);
 }
 
-export function stopTask(db: Database, task: OpenTask, now: number): void {
+export function* stopTask(task: OpenTask, now: number): db.Verb<void> {
   const ended = { status: 'stopped', result: null, error: null, now } as const;
-  endTask(db, task, ended, { status: 'interrupted', results: { error: TASK_STOPPED } });
+  yield* endTask(task, ended, { status: 'interrupted', results: { error: TASK_STOPPED } });
 }
 
 /** Stops the tasks of an ended conversation; nothing is reported. */
-export function stopTasksIn(db: Database, room: RoomId, now: number): void {
-  for (const task of db.all<OpenTask>(OPEN_IN, room)) stopTask(db, task, now);
+export function* stopTasksIn(room: RoomId, now: number): db.Verb<void> {
+  for (const task of yield* db.all<OpenTask>(OPEN_IN, room)) yield* stopTask(task, now);
 }

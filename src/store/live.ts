@@ -3,12 +3,15 @@
  * turn ends, it moves to the outbox: into the deliveries of the same parts, or as entries that remove a shown part or
  * mark it as stopped. Also lists the platform message ids known here, for channels that search for our messages.
  */
-import type { NewDelivery, ShownPart } from '../../core/channel.js';
-import type { ChatId } from '../../core/ids.js';
-import type { LiveStore } from '../../core/store.js';
-import type { Database, Statements } from './connection.js';
+
+import type { NewDelivery, ShownPart } from '../core/channel.js';
+import type { ChatId } from '../core/ids.js';
+import type { LiveStore } from '../core/store.js';
+import * as db from './db.js';
+import { SEND_END } from './journal.js';
 import {
   DELIVERY,
+  ended,
   type NewEntry,
   type OutboxRow,
   putDeliveries,
@@ -26,33 +29,33 @@ interface ShownParts {
   crashes: number;
 }
 
-export function shownParts(db: Statements, turnId: string): ShownParts {
+export function* shownParts(turnId: string): db.Verb<ShownParts> {
   const sql = 'select parts, crashes from shown where turn_id = ?';
-  const row = db.get<{ parts: string; crashes: number }>(sql, turnId);
+  const row = yield* db.one<{ parts: string; crashes: number }>(sql, turnId);
   return row ? { parts: JSON.parse(row.parts), crashes: row.crashes } : { parts: [], crashes: 0 };
 }
 
-export function removeShown(db: Statements, turnId: string): void {
-  db.run('delete from shown where turn_id = ?', turnId);
+export function* removeShown(turnId: string): db.Verb<void> {
+  yield* db.tell('delete from shown where turn_id = ?', turnId);
 }
 
 /** The turn was stopped: marks the visible part as stopped. To be called within a transaction. */
-export function stopShown(db: Database, turn: { id: string; personaId: string }, to: SendTarget): void {
-  const { parts, crashes } = shownParts(db, turn.id);
+export function* stopShown(turn: { id: string; personaId: string }, to: SendTarget): db.Verb<void> {
+  const { parts, crashes } = yield* shownParts(turn.id);
   const last = parts.at(-1);
   if (last === undefined) return;
-  removeShown(db, turn.id);
+  yield* removeShown(turn.id);
   const fits = last.body.text.length <= FITS_BELOW;
   const entries = parts.map((part, n) => {
     const isEnd = fits && part === last;
     const body = isEnd ? { ...part.body, text: part.body.text + STOPPED_MARK } : part.body;
     return { ...entryOf(turn, part, n), body, shown: { part, crashes } };
   });
-  putDeliveries(db, to, entries);
+  yield* putDeliveries(to, entries);
   if (fits) return;
   // A separate entry, because a reset drops the turn's unsent entries but must keep this one.
   const body = { text: STOPPED_MARK.trim(), marks: [] };
-  putDeliveries(db, to, [{ ...entryOf(turn, last, 0), origin: `notice:${turn.id}`, body }]);
+  yield* putDeliveries(to, [{ ...entryOf(turn, last, 0), origin: `notice:${turn.id}`, body }]);
 }
 
 /** The deliveries of an ending turn, each with its shown part; surplus shown parts are removed. */
@@ -88,7 +91,7 @@ function entryOf(
 
 /** Neither this nor an earlier part of a stopped turn's reply was visible, so there is nothing to complete. */
 const NOBODY_SAW_IT = `platform_message_id = '${UNKNOWN}' and exists (
-  select 1 from turn where turn.id = substr(outbox.origin, 6) and turn.state = 'aborted') and not exists (
+  select 1 from turn where turn.id = outbox.turn_id and turn.state = 'aborted') and not exists (
   select 1 from outbox as before where before.origin = outbox.origin and before.persona_id = outbox.persona_id
     and before.part < outbox.part and before.state in ('waiting', 'sending', 'sent'))`;
 /** Resets entries to their state before the first attempt. */
@@ -100,7 +103,7 @@ const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, attempts = 
 const NOTE_PARTS = `
   insert into shown (turn_id, parts)
   select id, @parts from turn where id = @turnId and state in ('running', 'suspended', 'ready')
-  on conflict do update set parts = excluded.parts`;
+  on conflict (turn_id) do update set parts = excluded.parts`;
 const IS_RUNNING = `select 1 from turn where id = ? and state = 'running'`;
 const NOTE_ID = `
   update outbox set platform_message_id = @platformMessageId, error = null, lease_owner = null, mark = null,
@@ -109,7 +112,7 @@ const NOTE_ID = `
 const NEVER_SENT = `
   update outbox set ${AS_NEVER_SENT}
   where origin = @origin and platform_message_id = '${UNKNOWN}' and finished_at is null
-    and shown_key not in (select value from json_each(@keys))`;
+    and not text_in(shown_key, @keys) returning ${SEND_END}`;
 const FOUND = `
   update outbox set platform_message_id = @platformMessageId, error = null, mark = null
   where id = @id and platform_message_id = '${UNKNOWN}' and finished_at is null`;
@@ -120,18 +123,18 @@ const SHOWN_AFTER = `
   order by part`;
 const RETRACT = `
   update outbox set created_at = @now, ${AS_NEVER_SENT}
-  where id in (select value from json_each(@ids)) and finished_at is null`;
+  where number_in(id, @ids) and finished_at is null returning ${SEND_END}`;
 
-function show(db: Statements, turnId: string, parts: ShownPart[]): boolean {
+function* show(turnId: string, parts: ShownPart[]): db.Verb<boolean> {
   // A suspended turn shows nothing more, but its record is still updated.
-  if (db.run(NOTE_PARTS, { turnId, parts: JSON.stringify(parts) }).changes === 1) {
-    return db.get(IS_RUNNING, turnId) !== undefined;
+  if ((yield* db.run(NOTE_PARTS, { turnId, parts: JSON.stringify(parts) })) === 1) {
+    return (yield* db.one(IS_RUNNING, turnId)) !== undefined;
   }
   const origin = `turn:${turnId}`;
   for (const { key, platformMessageId } of parts) {
-    if (platformMessageId !== null) db.run(NOTE_ID, { origin, key, platformMessageId });
+    if (platformMessageId !== null) yield* db.tell(NOTE_ID, { origin, key, platformMessageId });
   }
-  db.run(NEVER_SENT, { origin, keys: JSON.stringify(parts.map(({ key }) => key)) });
+  yield* ended(NEVER_SENT, { origin, keys: JSON.stringify(parts.map(({ key }) => key)) });
   return false;
 }
 
@@ -154,10 +157,6 @@ const RECORDED_IN = `
       where newer.chat_id = @chatId and newer.platform_message_id > '${UNKNOWN}'
         and newer.persona_id = outbox.persona_id and newer.finished_at > outbox.finished_at)
   union all
-  select value->>'platformMessageId'
-  from shown join turn on turn.id = shown.turn_id join room on room.id = turn.room_id, json_each(shown.parts)
-  where room.chat_id = @chatId
-  union all
   -- An account may number the messages of all its direct chats in one row.
   select platform_message_id from message join chat on chat.id = message.chat_id
   where message.id > (select max(id) from message) - ${NEWEST_ENTRIES} and platform_message_id is not null
@@ -169,34 +168,41 @@ const RECORDED_IN = `
   select platform_message_id from outbox join chat on chat.id = outbox.chat_id
   where outbox.id > (select max(id) from outbox) - ${NEWEST_ENTRIES} and platform_message_id > '${UNKNOWN}'
     and ${IN_THE_SAME_ROW}`;
+const SHOWN_IN = `
+  select parts from shown join turn on turn.id = shown.turn_id join room on room.id = turn.room_id
+  where room.chat_id = @chatId`;
 const NEWEST_SENT = `
   select address, platform_message_id as platformMessageId from outbox
-  where id > (select max(id) from outbox) - ${NEWEST_ENTRIES} and +channel = ?
-    and +platform_message_id > '${UNKNOWN}'`;
+  where id > (select max(id) from outbox) - ${NEWEST_ENTRIES} and alone(channel) = ?
+    and alone(platform_message_id) > '${UNKNOWN}'`;
 
-function recordedIn(db: Statements, chatId: ChatId): { ids: Set<string>; uncertain: number } {
-  const ids = db.column<string | null>(RECORDED_IN, { chatId });
+function* recordedIn(chatId: ChatId): db.Verb<{ ids: Set<string>; uncertain: number }> {
+  const shown = (yield* db.column<string>(SHOWN_IN, { chatId })).flatMap((parts): ShownPart[] =>
+    JSON.parse(parts),
+  );
+  const recorded = yield* db.column<string | null>(RECORDED_IN, { chatId });
+  const ids = [...recorded, ...shown.map(({ platformMessageId }) => platformMessageId)];
   const known = ids.filter((id) => id !== null);
   return { ids: new Set(known), uncertain: ids.length - known.length };
 }
 
-export function newestSent(db: Statements, channel: string) {
-  return db.all<{ address: string; platformMessageId: string }>(NEWEST_SENT, channel);
+export function* newestSent(channel: string) {
+  return yield* db.all<{ address: string; platformMessageId: string }>(NEWEST_SENT, channel);
 }
 
-export function liveStore(db: Database): LiveStore {
+export function liveStore(database: db.Database): LiveStore {
   return {
-    show: (turnId, parts) => db.write(() => show(db, turnId, parts)),
+    show: (turnId, parts) => database.write(turnId, () => show(turnId, parts)),
     async found(id, platformMessageId) {
-      await db.writeOne(FOUND, { id, platformMessageId });
+      await database.writeOne([], FOUND, { id, platformMessageId });
     },
     shownAfter: ({ origin, personaId, part }) =>
-      db.withBusyRetry(() =>
-        db.all<OutboxRow>(SHOWN_AFTER, { origin, personaId: personaId ?? '', part }).map(toDelivery),
-      ),
-    async retract(ids, now) {
-      await db.writeOne(RETRACT, { ids: JSON.stringify(ids), now });
-    },
-    recordedIn: (chatId) => db.withBusyRetry(() => recordedIn(db, chatId)),
+      database.look(function* () {
+        return (yield* db.all<OutboxRow>(SHOWN_AFTER, { origin, personaId: personaId ?? '', part })).map(
+          toDelivery,
+        );
+      }),
+    retract: (ids, now) => database.write([], () => ended(RETRACT, { ids: JSON.stringify(ids), now })),
+    recordedIn: (chatId) => database.look(() => recordedIn(chatId)),
   };
 }

@@ -1,14 +1,15 @@
 /** The command lane: claims commands, and applies their effects in the same transaction as the answer. */
-import { Fault } from '../../core/errors.js';
-import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { StoredCommand } from '../../core/receipt.js';
-import type { CommandEffect, CommandStore, Lease } from '../../core/store.js';
+
+import { Fault } from '../core/errors.js';
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import type { StoredCommand } from '../core/receipt.js';
+import type { CommandEffect, CommandStore, Lease } from '../core/store.js';
 import { attend, findChat, setVoice, toChat } from './chats.js';
-import type { Database } from './connection.js';
+import * as db from './db.js';
 import { hearersIn } from './feeds.js';
-import { forgetEntries, interruptTurn, turnOf } from './journal.js';
+import { forgetEntries, interruptTurn, SEND_END } from './journal.js';
 import { stopShown } from './live.js';
-import { putDeliveries, UNKNOWN_IF_IN_DOUBT } from './outbox.js';
+import { ended, putDeliveries, UNKNOWN_IF_IN_DOUBT } from './outbox.js';
 import { addOffer, askQuestion, endCallsOf, endPersonalOffers } from './questions.js';
 import type { command } from './schema-work.js';
 import { columns, type Row } from './sql.js';
@@ -34,10 +35,10 @@ const FINISH = `
   update command set state = 'done', finished_at = @now, argument = '', lease_owner = null
   where id = @id and state <> 'done' returning ${columns('roomId chatId')}`;
 
-function takeCommand(db: Database, id: number, { owner, now, leaseMs }: Lease): StoredCommand | null {
-  const row = db.get<CommandRow>(TAKE, { id, owner, now, until: now + leaseMs });
+function* takeCommand(id: number, { owner, now, leaseMs }: Lease): db.Verb<StoredCommand | null> {
+  const row = yield* db.one<CommandRow>(TAKE, { id, owner, now, until: now + leaseMs });
   if (!row) return null;
-  const chat = findChat(db, row.chatId);
+  const chat = yield* findChat(row.chatId);
   if (!chat) throw new Fault('internal', `command ${id} has no chat in the store`);
   const { roomId: room, senderId, senderName, administrator, chatId: _, persona, ...rest } = row;
   const sender = { id: senderId, name: senderName, administrator: administrator === 1 };
@@ -46,77 +47,87 @@ function takeCommand(db: Database, id: number, { owner, now, leaseMs }: Lease): 
   return stored;
 }
 
-function finishCommand(
-  db: Database,
-  { id, now, deliveries, effects }: Parameters<CommandStore['finishCommand']>[0],
-): { abortedTurn: string | null } {
-  const row = db.get<{ roomId: RoomId; chatId: ChatId }>(FINISH, { id, now });
-  const chat = row && findChat(db, row.chatId);
+function* finishCommand({
+  id,
+  now,
+  deliveries,
+  effects,
+}: Parameters<CommandStore['finishCommand']>[0]): db.Verb<{ abortedTurn: string | null }> {
+  const row = yield* db.one<{ roomId: RoomId; chatId: ChatId }>(FINISH, { id, now });
+  const chat = row && (yield* findChat(row.chatId));
   if (!row || !chat) return { abortedTurn: null };
   let abortedTurn: string | null = null;
-  for (const effect of effects) abortedTurn = apply(db, effect, now) ?? abortedTurn;
+  for (const effect of effects) abortedTurn = (yield* apply(effect, now)) ?? abortedTurn;
   const { chatId, channel, address, kind } = chat;
   const { threadId } = roomParts(row.roomId);
-  putDeliveries(db, { chatId, channel, address, threadId, kind, now }, deliveries);
+  yield* putDeliveries({ chatId, channel, address, threadId, kind, now }, deliveries);
   return { abortedTurn };
 }
 
 /** Returns the turn that the effect aborted, if any. */
-function apply(db: Database, effect: CommandEffect, now: number): string | null {
+function* apply(effect: CommandEffect, now: number): db.Verb<string | null> {
   switch (effect.kind) {
     case 'reset':
-      endPersonalOffers(db, effect.room, now);
-      return reset(db, effect, now);
+      yield* endPersonalOffers(effect.room, now);
+      return yield* reset(effect, now);
     case 'suppress':
-      return suppress(db, effect, now);
+      return yield* suppress(effect, now);
     case 'stop':
-      return stop(db, effect, now);
+      return yield* stop(effect, now);
     case 'activate':
     case 'invite':
     case 'leave':
-      changeAttendance(db, effect);
+      yield* changeAttendance(effect);
       return null;
     case 'voice':
-      setVoice(db, effect.chatId, effect.voice);
+      yield* setVoice(effect.chatId, effect.voice);
       return null;
     case 'undone':
-      db.run('update version set undone = 1 where id = ?', effect.versionId);
+      yield* db.tell('update version set undone = 1 where id = ?', effect.versionId);
       return null;
     case 'ask':
-      askQuestion(db, effect);
+      yield* askQuestion(effect);
       return null;
     case 'offer':
-      addOffer(db, effect);
+      yield* addOffer(effect);
       return null;
     case 'greet':
-      greet(db, effect, now);
+      yield* greet(effect, now);
       return null;
   }
 }
 
-function changeAttendance(
-  db: Database,
-  { kind, chatId, personaId }: Effect<'activate'> | Effect<'invite' | 'leave'>,
-): void {
-  const row = findChat(db, chatId);
+function* changeAttendance({
+  kind,
+  chatId,
+  personaId,
+}: Effect<'activate'> | Effect<'invite' | 'leave'>): db.Verb<void> {
+  const row = yield* findChat(chatId);
   if (!row) return;
   const chat = toChat(row);
   const without = (ids: PersonaId[] = []) => ids.filter((other) => other !== personaId);
   if (kind === 'activate') {
     const { invited = [], away } = chat;
-    attend(db, chatId, { activePersona: personaId, invited, away: without(away) });
+    yield* attend(chatId, { activePersona: personaId, invited, away: without(away) });
     return;
   }
   const invited = without(chat.invited);
   const away = without(chat.away);
   (kind === 'invite' ? invited : away).push(personaId);
-  attend(db, chatId, { activePersona: chat.activePersona, invited, away });
+  yield* attend(chatId, { activePersona: chat.activePersona, invited, away });
 }
 
-export function commandStore(db: Database): CommandStore {
+export function commandStore(database: db.Database): CommandStore {
   return {
-    takeCommand: (id, lease) => db.write(() => takeCommand(db, id, lease)),
-    finishCommand: (finish) => db.write(() => finishCommand(db, finish)),
+    takeCommand: (id, lease) => database.write([], () => takeCommand(id, lease)),
+    async finishCommand(finish) {
+      const room = await database.look(() =>
+        db.value<RoomId>('select room_id from command where id = ?', finish.id),
+      );
+      // A reset also ends the tasks of its room.
+      const tasks = finish.effects.some(({ kind }) => kind === 'reset') ? db.TASKS : null;
+      return database.write([room, tasks], () => finishCommand(finish));
+    },
   };
 }
 
@@ -140,12 +151,12 @@ const END_TURN = `
   update turn set state = 'aborted', finished_at = @now, waits_for = null, waits_until = null where id = @id`;
 const WAIT_AGAIN = `
   update message set state = 'waiting', turn_id = null
-  where id in (select value from json_each(@batch)) and turn_id = @id and author_kind <> 'persona' and id > @upTo
+  where number_in(id, @batch) and turn_id = @id and author_kind <> 'persona' and id > @upTo
   returning id`;
 // These messages will be heard again, perhaps by other personas, so their hearings are deleted.
 const UNHEAR = `
   delete from heard where room_id = @room and heard_after > @upTo
-    and message_id in (select value from json_each(@ids))`;
+    and number_in(message_id, @ids)`;
 const SILENCE = `
   update message set quiet = 1 where room_id = @room and state = 'waiting' and id <= @upTo`;
 const FORGET_WAITING = `
@@ -160,76 +171,72 @@ const FORGET_LATE_REPLIES = `
 // A reply that is already partly visible is completed, not cut off.
 const DROP_REPLIES = `
   update outbox set state = 'dropped', finished_at = @now, platform_message_id = ${UNKNOWN_IF_IN_DOUBT}
-  where chat_id = @chatId and finished_at is null and platform_message_id is null and thread_id is @threadId
+  where chat_id = @chatId and finished_at is null and platform_message_id is null and thread_id is not distinct from @threadId
     and exists (
       select 1 from turn
-      where turn.id = ${turnOf('outbox.origin')} and turn.persona_id = @personaId and ${beganBefore('@upTo')})`;
+      where turn.id = outbox.turn_id and turn.persona_id = @personaId and ${beganBefore('@upTo')})
+  returning ${SEND_END}`;
 
 /** Ends a turn. Its messages count as answered, except those after `upTo`, which wait again. */
-function abort(
-  db: Database,
-  { id, roomId: room, personaId, batch }: TurnRow,
-  now: number,
-  upTo: number,
-): void {
-  const again = db.column<number>(WAIT_AGAIN, { id, batch, upTo });
+function* abort({ id, roomId: room, personaId, batch }: TurnRow, now: number, upTo: number): db.Verb<void> {
+  const again = yield* db.column<number>(WAIT_AGAIN, { id, batch, upTo });
   if (again.length > 0) {
-    db.run(UNHEAR, { room, upTo, ids: JSON.stringify(again) });
-    reviseRoom(db, room);
+    yield* db.tell(UNHEAR, { room, upTo, ids: JSON.stringify(again) });
+    yield* reviseRoom(room);
   }
-  db.run(END_TURN, { id, now });
-  interruptTurn(db, id, STOPPED, now);
+  yield* db.tell(END_TURN, { id, now });
+  yield* interruptTurn(id, STOPPED, now);
   const { chatId, threadId } = roomParts(room);
-  endCallsOf(db, chatId, id, now);
-  const chat = findChat(db, chatId);
+  yield* endCallsOf(chatId, id, now);
+  const chat = yield* findChat(chatId);
   if (!chat) throw new Fault('internal', `room ${room} has no chat in the store`);
   const { channel, address, kind } = chat;
-  stopShown(db, { id, personaId }, { chatId, channel, address, threadId, kind, now });
+  yield* stopShown({ id, personaId }, { chatId, channel, address, threadId, kind, now });
   // If another turn runs beside a suspended one, it continues.
-  if (db.get(RUNNING, room) === undefined) db.run(MOVE_FENCE_ON, room);
+  if ((yield* db.one(RUNNING, room)) === undefined) yield* db.tell(MOVE_FENCE_ON, room);
 }
 
-function stop(db: Database, { room, turnId }: Effect<'stop'>, now: number): string | null {
-  const current = db.get<TurnRow>(RUNNING, room);
-  const turns = [current, ...db.all<TurnRow>(SUSPENDED, room)];
+function* stop({ room, turnId }: Effect<'stop'>, now: number): db.Verb<string | null> {
+  const current = yield* db.one<TurnRow>(RUNNING, room);
+  const turns = [current, ...(yield* db.all<TurnRow>(SUSPENDED, room))];
   const stopped = turns.find((turn) => turn?.id === turnId);
   if (!stopped) return null;
-  abort(db, stopped, now, Number.MAX_SAFE_INTEGER);
-  if (stopped === current) db.run(END_EXCHANGE, room);
+  yield* abort(stopped, now, Number.MAX_SAFE_INTEGER);
+  if (stopped === current) yield* db.tell(END_EXCHANGE, room);
   return turnId;
 }
 
-function suppress(db: Database, { room, upTo }: Effect<'suppress'>, now: number): string | null {
-  const current = db.get<TurnRow>(RUNNING, room);
+function* suppress({ room, upTo }: Effect<'suppress'>, now: number): db.Verb<string | null> {
+  const current = yield* db.one<TurnRow>(RUNNING, room);
   const [first = upTo + 1] = current ? (JSON.parse(current.batch) as number[]) : [];
   const begun = current && first <= upTo ? current : undefined;
   if (begun) {
-    abort(db, begun, now, upTo);
-    db.run(END_EXCHANGE, room);
-  } else if (!current) db.run(MOVE_FENCE_ON, room);
-  db.run(SILENCE, { room, upTo });
+    yield* abort(begun, now, upTo);
+    yield* db.tell(END_EXCHANGE, room);
+  } else if (!current) yield* db.tell(MOVE_FENCE_ON, room);
+  yield* db.tell(SILENCE, { room, upTo });
   return begun?.id ?? null;
 }
 
-function reset(db: Database, { room, personaId, upTo }: Effect<'reset'>, now: number): string | null {
-  const current = db.get<TurnRow>(RUNNING, room);
+function* reset({ room, personaId, upTo }: Effect<'reset'>, now: number): db.Verb<string | null> {
+  const current = yield* db.one<TurnRow>(RUNNING, room);
   const aborted = current?.personaId === personaId ? current : undefined;
-  if (aborted) abort(db, aborted, now, upTo);
+  if (aborted) yield* abort(aborted, now, upTo);
   // Without a turn, a worker may be about to start one with messages that are forgotten here.
-  else if (!current) db.run(MOVE_FENCE_ON, room);
-  for (const turn of db.all<TurnRow>(SUSPENDED, room)) {
+  else if (!current) yield* db.tell(MOVE_FENCE_ON, room);
+  for (const turn of yield* db.all<TurnRow>(SUSPENDED, room)) {
     // A suspended turn's messages count as heard, so none of them waits again.
-    if (turn.personaId === personaId) abort(db, turn, now, Number.MAX_SAFE_INTEGER);
+    if (turn.personaId === personaId) yield* abort(turn, now, Number.MAX_SAFE_INTEGER);
   }
-  stopTasksIn(db, room, now);
-  db.run(FORGET_WAITING, { room, upTo });
-  db.run(END_EXCHANGE, room);
-  resetView(db, room, personaId, upTo);
-  db.run(FORGET_LATE_REPLIES, { room, personaId, upTo });
+  yield* stopTasksIn(room, now);
+  yield* db.tell(FORGET_WAITING, { room, upTo });
+  yield* db.tell(END_EXCHANGE, room);
+  yield* resetView(room, personaId, upTo);
+  yield* db.tell(FORGET_LATE_REPLIES, { room, personaId, upTo });
   const { chatId, threadId } = roomParts(room);
-  db.run(DROP_REPLIES, { chatId, threadId, personaId, upTo, now });
-  forgetEntries(db, room, personaId, upTo);
-  reviseRoom(db, room);
+  yield* ended(DROP_REPLIES, { chatId, threadId, personaId, upTo, now });
+  yield* forgetEntries(room, personaId, upTo);
+  yield* reviseRoom(room);
   return aborted?.id ?? null;
 }
 
@@ -245,13 +252,13 @@ const CANCEL_JOBS = `
  * Makes every persona that heard the room forget it, as `/reset` does. Also deletes the old chat's prompt snapshots,
  * because some may come from this room. To be called within a transaction.
  */
-export function splitRoom(db: Database, room: RoomId, now: number): void {
+export function* splitRoom(room: RoomId, now: number): db.Verb<void> {
   const { chatId } = roomParts(room);
-  const upTo = db.value<number>('select newest_message from room where id = ?', room);
-  const chat = findChat(db, chatId);
+  const upTo = yield* db.value<number>('select newest_message from room where id = ?', room);
+  const chat = yield* findChat(chatId);
   if (upTo === undefined || chat === undefined) return;
-  const hearers = new Set([chat.activePersona, ...hearersIn(db, room)]);
-  for (const personaId of hearers) reset(db, { kind: 'reset', room, personaId, upTo }, now);
-  db.run(FORGET_SNAPSHOTS, chatId);
-  db.run(CANCEL_JOBS, { chatId, room, now });
+  const hearers = new Set([chat.activePersona, ...(yield* hearersIn(room))]);
+  for (const personaId of hearers) yield* reset({ kind: 'reset', room, personaId, upTo }, now);
+  yield* db.tell(FORGET_SNAPSHOTS, chatId);
+  yield* db.tell(CANCEL_JOBS, { chatId, room, now });
 }

@@ -2,12 +2,13 @@
  * The history of memory: versions of its files, untrusted lines, the memory last given to a persona, and message traces
  * (`/memory why`, `coterie doctor`).
  */
-import { addedLines, hasMarker, lineKey, lineKeys, linesOfText } from '../../core/cut.js';
-import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { Fate, PromptMemory, Spoke, Trace, TraceStore, VersionStore } from '../../core/memory.js';
-import { memoryPath, type Origins } from '../../core/origin.js';
-import { isAfter, type Position, type StoredMessage } from '../../core/transcript.js';
-import type { Database, Statements, StoreReader } from './connection.js';
+
+import { addedLines, hasMarker, lineKey, lineKeys, linesOfText } from '../core/cut.js';
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import type { Fate, PromptMemory, Spoke, Trace, TraceStore, VersionStore } from '../core/memory.js';
+import { memoryPath, type Origins } from '../core/origin.js';
+import { isAfter, type Position, type StoredMessage } from '../core/transcript.js';
+import * as db from './db.js';
 import type { version } from './schema.js';
 import { bound, columns, insertInto, type Row } from './sql.js';
 import { findView, MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
@@ -20,24 +21,24 @@ const WHOLE = '';
 const MARK_LINE = `
   insert into outside_line (file, line, n)
   values (@file, @line, (select coalesce(max(n), 0) + 1 from outside_line where file = @file))
-  on conflict do update set n = excluded.n`;
+  on conflict (file, line) do update set n = excluded.n`;
 
 /** To be called within a transaction. */
-function markOutside(db: Statements, file: string, lines: readonly string[] | null): void {
+function* markOutside(file: string, lines: readonly string[] | null): db.Verb<void> {
   const keys = lines === null ? [WHOLE] : lines.flatMap(lineKeys);
-  for (const line of new Set(keys)) db.run(MARK_LINE, { file, line });
+  for (const line of new Set(keys)) yield* db.tell(MARK_LINE, { file, line });
   const count = 'select count(*) from outside_line where file = ?';
-  if (keys.length === 0 || (db.value<number>(count, file) ?? 0) <= MOST_LINES) return;
-  db.run('delete from outside_line where file = ?', file);
-  db.run(MARK_LINE, { file, line: WHOLE });
+  if (keys.length === 0 || ((yield* db.value<number>(count, file)) ?? 0) <= MOST_LINES) return;
+  yield* db.tell('delete from outside_line where file = ?', file);
+  yield* db.tell(MARK_LINE, { file, line: WHOLE });
 }
 
-export function originStore(db: Database): Origins {
+export function originStore(database: db.Database): Origins {
   return {
-    markOutside: (file, lines) => db.write(() => markOutside(db, file, lines)),
+    markOutside: (file, lines) => database.write(file, () => markOutside(file, lines)),
     async originIn(file, textNow) {
       const marked = 'select line from outside_line where file = ?';
-      const keys = new Set(await db.read(() => db.column<string>(marked, file)));
+      const keys = new Set(await database.read(() => db.column<string>(marked, file)));
       if (keys.size === 0) return 'inside';
       const text = await textNow();
       if (text.trim() === '') return 'inside';
@@ -69,31 +70,31 @@ const newestVersions = (which: string) => `
     select n from version where chat_id = @chatId ${which} and undone = 0 order by n desc limit @most + 0)
   order by n desc`;
 
-export function versionStore(db: Database): VersionStore {
+export function versionStore(database: db.Database): VersionStore {
   return {
     keepVersion: (kept) =>
-      db.write(() => {
-        db.run(insertInto('version', VERSION), bound(kept));
+      database.write([kept.chatId, memoryPath(kept.chatId, kept.file)], function* () {
+        yield* db.tell(insertInto('version', VERSION), bound(kept));
         const { cause, chatId, personaId, file, before, after } = kept;
         // If the file's write then fails, marks of lines that do not exist are harmless.
-        if (cause.tainted) markOutside(db, memoryPath(chatId, file), addedLines(before, after));
-        db.run(DROP_OLDEST, { chatId, personaId });
+        if (cause.tainted) yield* markOutside(memoryPath(chatId, file), addedLines(before, after));
+        yield* db.tell(DROP_OLDEST, { chatId, personaId });
       }),
     async dropVersion(id) {
-      await db.writeOne('delete from version where id = ?', id);
+      await database.writeOne([], 'delete from version where id = ?', id);
     },
     versions: ({ chatId, personaId, most, turnId = null }) =>
-      db.read(() => {
+      database.read(function* () {
         const whose = personaId === null ? '' : 'and persona_id = @personaId';
-        const by = turnId === null ? '' : `and cause->>'turnId' = @turnId`;
+        const by = turnId === null ? '' : `and cause like '%"turnId":"' || @turnId || '"%'`;
         const sql = newestVersions(`${whose} ${by}`);
-        const rows = db.all<VersionRow>(sql, { chatId, personaId, most, turnId });
+        const rows = yield* db.all<VersionRow>(sql, { chatId, personaId, most, turnId });
         return rows.map((row) => ({ ...row, cause: JSON.parse(row.cause) }));
       }),
     promptMemory: (room, personaId) =>
-      db.read(() => {
+      database.read(function* () {
         const sql = `select ${columns(PROMPT_SNAPSHOT)} from given where room_id = ? and persona_id = ?`;
-        return db.get<PromptMemory>(sql, room, personaId) ?? null;
+        return (yield* db.one<PromptMemory>(sql, room, personaId)) ?? null;
       }),
   };
 }
@@ -121,14 +122,14 @@ const NEWEST_ID = 'select max(id) from message';
 const traced = (from: string) =>
   `select message.chat_id as chatId, message.state, ${MESSAGE_COLUMNS} ${from}`;
 const BELOW = traced(
-  'from message where id < @below and id >= @atLeast and +chat_id = @chatId order by id desc',
+  'from message where id < @below and id >= @atLeast and alone(chat_id) = @chatId order by id desc',
 );
 // Two queries, because each has its own index.
 const ITS_ID = 'chat_id = ? and platform_message_id = ?';
 const BROUGHT = traced(`from message where ${ITS_ID} and edited = 0 and platform_message_id is not null`);
 const EDITED = traced(`from message where ${ITS_ID} and edited = 1`);
 const SENT_BY = `
-  select turn.id as turnId, turn.batch from outbox join turn on turn.id = substr(outbox.origin, 6)
+  select turn.id as turnId, turn.batch from outbox join turn on turn.id = outbox.turn_id
   where outbox.chat_id = ? and outbox.platform_message_id = ? and outbox.origin like 'turn:%'`;
 // The reply comes after the messages it answers, usually very soon.
 const REPLY_OF = traced(
@@ -136,17 +137,17 @@ const REPLY_OF = traced(
 );
 // Any part of the reply: people may reply to a part other than the one with the note.
 const NOTED_TURN = `
-  select substr(origin, 6) from outbox as sent
+  select turn_id from outbox as sent
   where chat_id = ? and platform_message_id = ? and origin like 'turn:%' and exists (
     select 1 from outbox
-    where origin = sent.origin and persona_id = sent.persona_id and body->>'note' is not null)`;
+    where origin = sent.origin and persona_id = sent.persona_id and body like '%"note":%')`;
 const NEWEST_BETWEEN = 'select max(received_at) from message where id < @below and id >= @atLeast';
 const SPOKE = `
   select room_id as room, author_id as personaId, max(received_at) as at from message
   where id < @below and id >= @atLeast and author_kind = 'persona' and received_at >= @since
-  group by chat_id, author_id`;
+  group by room_id, author_id`;
 const IN_BATCH = `
-  select ${MESSAGE_COLUMNS} from message where id in (select value from json_each(?)) order by id`;
+  select ${MESSAGE_COLUMNS} from message where number_in(id, ?) order by id`;
 const HEARINGS = `
   select persona_id as personaId, heard_after as heardAfter, message_id as messageId, addressed
   from heard where room_id = ? and message_id = ?`;
@@ -165,26 +166,26 @@ const whereaboutsOf = (whose: string) => `
   where addressed = 1 ${whose}
     and heard.message_id > coalesce(reset_at, 0) and heard.heard_after >= coalesce(reset_at, 0)`;
 
-export function messagesWith(db: Statements, ids: readonly number[]): StoredMessage[] {
-  return db.all<MessageRow>(IN_BATCH, JSON.stringify(ids)).map(toMessage);
+export function* messagesWith(ids: readonly number[]): db.Verb<StoredMessage[]> {
+  return (yield* db.all<MessageRow>(IN_BATCH, JSON.stringify(ids))).map(toMessage);
 }
 
 /** The messages with this platform id, newest first: inbound messages, and replies with such a part. */
-function rowsCalled(db: Statements, chatId: ChatId, platformMessageId: string): TracedRow[] {
-  const turns = db.all<{ turnId: string; batch: string }>(SENT_BY, chatId, platformMessageId);
-  const sent = turns.flatMap(({ turnId, batch }) => {
+function* rowsCalled(chatId: ChatId, platformMessageId: string): db.Verb<TracedRow[]> {
+  const turns = yield* db.all<{ turnId: string; batch: string }>(SENT_BY, chatId, platformMessageId);
+  const sent = yield* db.each(turns, ({ turnId, batch }) => {
     const ids: number[] = JSON.parse(batch);
     return db.all<TracedRow>(REPLY_OF, ids.at(-1) ?? 0, turnId);
   });
-  const said = [BROUGHT, EDITED].flatMap((sql) => db.all<TracedRow>(sql, chatId, platformMessageId));
-  return [...said, ...sent].sort((a, b) => b.id - a.id);
+  const said = yield* db.each([BROUGHT, EDITED], (sql) => db.all<TracedRow>(sql, chatId, platformMessageId));
+  return [...said, ...sent].flat().sort((a, b) => b.id - a.id);
 }
 
 /** The fate of a message, for each persona that heard it or for one. */
-function tracesOf(db: Statements, row: TracedRow, only: PersonaId | null): Trace[] {
+function* tracesOf(row: TracedRow, only: PersonaId | null): db.Verb<Trace[]> {
   const message = toMessage(row);
   const newest = new Map<PersonaId, Hearing>();
-  for (const hearing of db.all<Hearing>(HEARINGS, message.room, message.id)) {
+  for (const hearing of yield* db.all<Hearing>(HEARINGS, message.room, message.id)) {
     if (only !== null && hearing.personaId !== only) continue;
     const known = newest.get(hearing.personaId);
     if (!known || isAfter(hearing, known)) newest.set(hearing.personaId, hearing);
@@ -193,43 +194,45 @@ function tracesOf(db: Statements, row: TracedRow, only: PersonaId | null): Trace
     const kind = row.state === 'done' ? 'reset' : 'waiting';
     return [{ message, personaId: only ?? '', fate: { kind } }];
   }
-  return [...newest.values()].map((hearing) => ({
-    message,
-    personaId: hearing.personaId,
-    fate: fateOf(db, row.chatId, message, hearing),
-  }));
+  return yield* db.each(newest.values(), function* (hearing) {
+    const { personaId } = hearing;
+    return { message, personaId, fate: yield* fateOf(row.chatId, message, hearing) };
+  });
 }
 
-function fateOf(db: Statements, chatId: ChatId, { room, id }: StoredMessage, hearing: Hearing): Fate {
+function* fateOf(chatId: ChatId, { room, id }: StoredMessage, hearing: Hearing): db.Verb<Fate> {
   const { personaId, heardAfter, messageId } = hearing;
-  const view = findView(db, room, personaId);
+  const view = yield* findView(room, personaId);
   if (id <= view.resetAt || heardAfter < view.resetAt) return { kind: 'reset' };
   if (hearing.addressed === 0) return { kind: 'overheard' };
   const flushed = !isAfter(hearing, view.flushedTo);
   if (isAfter(hearing, view.windowAfter)) return { kind: 'window', flushed };
   if (flushed) return { kind: 'flushed' };
-  const file = db.value<string>(ARCHIVE_OF, { chatId, room, personaId, heardAfter, messageId });
+  const file = yield* db.value<string>(ARCHIVE_OF, { chatId, room, personaId, heardAfter, messageId });
   return { kind: 'archived', file: file ?? '' };
 }
 
 async function trace(
-  db: StoreReader,
+  database: db.Reader,
   { chatId, wanted, most }: Parameters<TraceStore['trace']>[0],
 ): Promise<Trace[]> {
   if ('platformMessageId' in wanted) {
-    return db.read(() => {
-      const rows = rowsCalled(db, chatId, wanted.platformMessageId).slice(0, most);
-      return rows.flatMap((row) => tracesOf(db, row, null));
+    return database.read(function* () {
+      const rows = (yield* rowsCalled(chatId, wanted.platformMessageId)).slice(0, most);
+      return (yield* db.each(rows, (row) => tracesOf(row, null))).flat();
     });
   }
   const found: Trace[] = [];
-  let until = (await db.read(() => db.value<number | null>(NEWEST_ID) ?? 0)) + 1;
+  let until =
+    (await database.read(function* () {
+      return (yield* db.value<number | null>(NEWEST_ID)) ?? 0;
+    })) + 1;
   while (until > 0 && found.length < most) {
     const batch = { chatId, below: until, atLeast: until - TRACED_AT_ONCE };
-    const page = await db.read(() => {
-      const rows = db.all<TracedRow>(BELOW, batch).filter(({ text }) => wanted.phrase.isIn(text));
+    const page = await database.read(function* () {
+      const rows = (yield* db.all<TracedRow>(BELOW, batch)).filter(({ text }) => wanted.phrase.isIn(text));
       const wantedRows = rows.slice(0, most - found.length);
-      return wantedRows.flatMap((row) => tracesOf(db, row, wanted.personaId));
+      return (yield* db.each(wantedRows, (row) => tracesOf(row, wanted.personaId))).flat();
     });
     found.push(...page);
     until -= TRACED_AT_ONCE;
@@ -238,15 +241,20 @@ async function trace(
   return found;
 }
 
-async function spokeSince(db: StoreReader, since: number): Promise<Spoke[]> {
+async function spokeSince(database: db.Reader, since: number): Promise<Spoke[]> {
   const found = new Map<string, Spoke>();
-  let below = (await db.read(() => db.value<number | null>(NEWEST_ID) ?? 0)) + 1;
+  let below =
+    (await database.read(function* () {
+      return (yield* db.value<number | null>(NEWEST_ID)) ?? 0;
+    })) + 1;
   while (below > 0) {
     const batch = { below, atLeast: below - TRACED_AT_ONCE, since };
-    const page = await db.read(() => ({
-      rows: db.all<Spoke>(SPOKE, batch),
-      newest: db.value<number | null>(NEWEST_BETWEEN, batch) ?? since,
-    }));
+    const page = await database.read(function* () {
+      return {
+        rows: yield* db.all<Spoke>(SPOKE, batch),
+        newest: (yield* db.value<number | null>(NEWEST_BETWEEN, batch)) ?? since,
+      };
+    });
     for (const row of page.rows) {
       const key = `${roomParts(row.room).chatId}\n${row.personaId}`;
       if ((found.get(key)?.at ?? 0) < row.at) found.set(key, row);
@@ -259,26 +267,31 @@ async function spokeSince(db: StoreReader, since: number): Promise<Spoke[]> {
   return [...found.values()];
 }
 
-function whereabouts(db: Statements, room: RoomId | null, personaId: PersonaId | null) {
+function* whereabouts(room: RoomId | null, personaId: PersonaId | null) {
   const ofRoom = room === null ? '' : 'and heard.room_id = @room';
   const ofPersona = personaId === null ? '' : 'and heard.persona_id = @personaId';
   const sql = whereaboutsOf(`${ofRoom} ${ofPersona}`);
-  const row = db.get<{ inWindow: number; flushed: number; archived: number }>(sql, { room, personaId });
+  const row = yield* db.one<{ inWindow: number; flushed: number; archived: number }>(sql, {
+    room,
+    personaId,
+  });
   return { window: row?.inWindow ?? 0, flushed: row?.flushed ?? 0, archived: row?.archived ?? 0 };
 }
 
-export function traceStore(db: StoreReader): TraceStore {
+export function traceStore(database: db.Reader): TraceStore {
   return {
-    trace: (ask) => trace(db, ask),
-    whereabouts: (room, personaId) => db.read(() => whereabouts(db, room, personaId)),
+    trace: (ask) => trace(database, ask),
+    whereabouts: (room, personaId) => database.read(() => whereabouts(room, personaId)),
     notedTurn: (chatId, platformMessageId) =>
-      db.read(() => db.value<string>(NOTED_TURN, chatId, platformMessageId) ?? null),
-    spokeSince: (since) => spokeSince(db, since),
-    turnMessages: (turnId) =>
-      db.read(() => {
-        const batch = db.value<string>('select batch from turn where id = ?', turnId) ?? '[]';
-        return messagesWith(db, JSON.parse(batch));
+      database.read(function* () {
+        return (yield* db.value<string>(NOTED_TURN, chatId, platformMessageId)) ?? null;
       }),
-    messages: (ids) => db.read(() => messagesWith(db, ids)),
+    spokeSince: (since) => spokeSince(database, since),
+    turnMessages: (turnId) =>
+      database.read(function* () {
+        const batch = (yield* db.value<string>('select batch from turn where id = ?', turnId)) ?? '[]';
+        return yield* messagesWith(JSON.parse(batch));
+      }),
+    messages: (ids) => database.read(() => messagesWith(ids)),
   };
 }

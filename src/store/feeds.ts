@@ -2,21 +2,15 @@
  * Read access for other parts: recall (what each persona heard, and the final check of what it may still see), exports
  * (a chat as people saw it), digests, and the journal that files and streams are made from.
  */
+
 import { setImmediate as nextPass } from 'node:timers/promises';
-import type { ChatFeed } from '../../core/chat-record.js';
-import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type {
-  JournalEntry,
-  JournalStore,
-  MattTurn,
-  Results,
-  SaidStore,
-  SaidWords,
-} from '../../core/journal.js';
-import type { HeardFeed, HeardView } from '../../core/recall.js';
-import type { HeardMessage } from '../../core/transcript.js';
-import type { Database, Statements, StoreReader } from './connection.js';
-import { caughtUp, writeJournal } from './journal.js';
+import type { ChatFeed } from '../core/chat-record.js';
+import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import type { JournalEntry, JournalStore, MattTurn, Results, SaidStore, SaidWords } from '../core/journal.js';
+import type { HeardFeed, HeardView } from '../core/recall.js';
+import type { HeardMessage } from '../core/transcript.js';
+import * as db from './db.js';
+import { writeJournal } from './journal.js';
 import { batchEnd } from './sql.js';
 import { behindReset, findView, HEARD_COLUMNS, type HeardRow, toHeard } from './transcript.js';
 
@@ -29,26 +23,26 @@ const HEARD_BETWEEN = `
   where room_id = @room and persona_id = @personaId and addressed in (0, 1)
     and heard_after >= @first - 1 and message_id between @first and @last`;
 
-export function hearersIn(db: Statements, room: RoomId): PersonaId[] {
+export function* hearersIn(room: RoomId): db.Verb<PersonaId[]> {
   const found: PersonaId[] = [];
-  for (let next = db.value<PersonaId>(NEXT_HEARER, room, ''); next !== undefined; ) {
+  for (let next = yield* db.value<PersonaId>(NEXT_HEARER, room, ''); next !== undefined; ) {
     found.push(next);
-    next = db.value<PersonaId>(NEXT_HEARER, room, next);
+    next = yield* db.value<PersonaId>(NEXT_HEARER, room, next);
   }
   return found;
 }
 
 /** Those of `ids` heard by a persona whose resets did not cover them. To be called within a transaction. */
-export function stillHeard(db: Statements, room: RoomId, ids: readonly number[]): Set<number> {
-  const resets = db.all<{ personaId: PersonaId; resetAt: number }>(
+export function* stillHeard(room: RoomId, ids: readonly number[]): db.Verb<Set<number>> {
+  const resets = yield* db.all<{ personaId: PersonaId; resetAt: number }>(
     'select persona_id as personaId, reset_at as resetAt from view where room_id = ?',
     room,
   );
   const bounds = { room, first: ids[0], last: ids.at(-1) };
   const heard = new Set<number>();
-  for (const personaId of hearersIn(db, room)) {
+  for (const personaId of yield* hearersIn(room)) {
     const resetAt = resets.find((reset) => reset.personaId === personaId)?.resetAt ?? 0;
-    for (const id of db.column<number>(HEARD_BETWEEN, { ...bounds, personaId })) {
+    for (const id of yield* db.column<number>(HEARD_BETWEEN, { ...bounds, personaId })) {
       if (id > resetAt) heard.add(id);
     }
   }
@@ -78,23 +72,23 @@ const HEARD_ONCE = `
   ) as nearby join message on message.id = nearby.message_id
   where nearby.message_id = @id and message_id > @resetAt and heard_after >= @resetAt`;
 
-function heardViews(db: Statements, after: { room: RoomId; personaId: PersonaId } | null, most: number) {
+function* heardViews(after: { room: RoomId; personaId: PersonaId } | null, most: number) {
   const found: HeardView[] = [];
   let last = after ?? { room: '', personaId: '' };
   while (found.length < most) {
-    const next = db.get<{ room: RoomId; personaId: PersonaId }>(NEXT_VIEW, last);
+    const next = yield* db.one<{ room: RoomId; personaId: PersonaId }>(NEXT_VIEW, last);
     if (!next) break;
-    found.push({ ...next, resetAt: findView(db, next.room, next.personaId).resetAt });
+    found.push({ ...next, resetAt: (yield* findView(next.room, next.personaId)).resetAt });
     last = next;
   }
   return found;
 }
 
-function heardSince(db: Statements, ask: Parameters<HeardFeed['heardSince']>[0]): HeardMessage[] {
+function* heardSince(ask: Parameters<HeardFeed['heardSince']>[0]): db.Verb<HeardMessage[]> {
   const { room, personaId, addressed, after, most } = ask;
-  const view = findView(db, room, personaId);
+  const view = yield* findView(room, personaId);
   const from = behindReset(view, after);
-  const rows = db.all<HeardRow & { isTaken: number }>(SINCE, {
+  const rows = yield* db.all<HeardRow & { isTaken: number }>(SINCE, {
     room,
     personaId,
     resetAt: view.resetAt,
@@ -108,27 +102,28 @@ function heardSince(db: Statements, ask: Parameters<HeardFeed['heardSince']>[0])
   return (taken < 0 ? rows : rows.slice(0, taken)).map(toHeard);
 }
 
-function visible(
-  db: Statements,
+function* visible(
   { chatId, personaId }: { chatId: string; personaId: PersonaId },
   messageIds: number[],
-): HeardMessage[] {
-  return messageIds.flatMap((id): HeardMessage[] => {
-    const room = db.value<RoomId>('select room_id from message where id = ?', id);
-    if (room === undefined || roomParts(room).chatId !== chatId) return [];
-    const ask = { room, personaId, resetAt: findView(db, room, personaId).resetAt, id };
+): db.Verb<HeardMessage[]> {
+  const found: HeardMessage[] = [];
+  for (const id of messageIds) {
+    const room = yield* db.value<RoomId>('select room_id from message where id = ?', id);
+    if (room === undefined || roomParts(room).chatId !== chatId) continue;
+    const ask = { room, personaId, resetAt: (yield* findView(room, personaId)).resetAt, id };
     const row =
-      db.get<HeardRow>(HEARD_ONCE, { ...ask, addressed: 1 }) ??
-      db.get<HeardRow>(HEARD_ONCE, { ...ask, addressed: 0 });
-    return row ? [toHeard(row)] : [];
-  });
+      (yield* db.one<HeardRow>(HEARD_ONCE, { ...ask, addressed: 1 })) ??
+      (yield* db.one<HeardRow>(HEARD_ONCE, { ...ask, addressed: 0 }));
+    if (row) found.push(toHeard(row));
+  }
+  return found;
 }
 
-export function recallFeed(db: Database): HeardFeed {
+export function recallFeed(database: db.Database): HeardFeed {
   return {
-    heardViews: (after, most) => db.read(() => heardViews(db, after, most)),
-    heardSince: (ask) => db.read(() => heardSince(db, ask)),
-    visible: (scope, messageIds) => db.read(() => visible(db, scope, messageIds)),
+    heardViews: (after, most) => database.read(() => heardViews(after, most)),
+    heardSince: (ask) => database.read(() => heardSince(ask)),
+    visible: (scope, messageIds) => database.read(() => visible(scope, messageIds)),
   };
 }
 
@@ -144,7 +139,7 @@ interface SaidRow {
 const SAID_IN = `
   select id, room_id as room, id <= ${LAST_RESET} as isOld
   from message
-  where id > @after and id <= @upTo and +chat_id = @chatId and author_kind <> 'gateway'
+  where id > @after and id <= @upTo and alone(chat_id) = @chatId and author_kind <> 'gateway'
     and (text <> '' or words is not null or attachments is not null)
     and sent_at >= coalesce(@since, sent_at) and sent_at <= coalesce(@until, sent_at)
     and id > coalesce((
@@ -156,22 +151,23 @@ const SAID_IN = `
         and later.id > message.id)
   order by id`;
 
-function withoutForgotten(db: Statements, rows: SaidRow[]): SaidRow[] {
+function* withoutForgotten(rows: SaidRow[]): db.Verb<SaidRow[]> {
   const old = new Map<RoomId, number[]>();
   for (const { id, room, isOld } of rows) if (isOld) old.set(room, [...(old.get(room) ?? []), id]);
-  const heard = new Map([...old].map(([room, ids]) => [room, stillHeard(db, room, ids)]));
+  const heard = new Map<RoomId, Set<number>>();
+  for (const [room, ids] of old) heard.set(room, yield* stillHeard(room, ids));
   return rows.filter(({ id, room, isOld }) => !isOld || heard.get(room)?.has(id));
 }
 
 /** A chat as people saw it, in batches by message id. */
 export function saidIn(
-  db: StoreReader,
+  database: db.Reader,
   ask: Parameters<ChatFeed['saidIn']>[0],
 ): ReturnType<ChatFeed['saidIn']> {
-  return db.read(() => {
-    const upTo = batchEnd(db, { table: 'message', key: 'id', first: 0 }, CHAT_BATCH, ask.after);
+  return database.read(function* () {
+    const upTo = yield* batchEnd({ table: 'message', key: 'id', first: 0 }, CHAT_BATCH, ask.after);
     if (typeof upTo !== 'number') return { said: [], next: null };
-    const rows = withoutForgotten(db, db.all<SaidRow>(SAID_IN, { ...ask, upTo }));
+    const rows = yield* withoutForgotten(yield* db.all<SaidRow>(SAID_IN, { ...ask, upTo }));
     return { said: rows.map(({ id, room }) => ({ id, room })), next: upTo };
   });
 }
@@ -184,13 +180,16 @@ const SAID_AT_ONCE = 2_000;
 const SAID_SINCE = `
   select chat_id as chatId, author_name as author, author_kind = 'person' as byPerson, text, sent_at as at
   from message
-  where id > @after and id <= @upTo and +chat_id in (select value from json_each(@chats)) and text <> ''
+  where id > @after and id <= @upTo and text_in(chat_id, @chats) and text <> ''
     and author_kind in ('person', 'persona') and reaction = 0 and id > ${LAST_RESET}
   order by id`;
 
-export function saidStore(db: Database): SaidStore {
+export function saidStore(database: db.Database): SaidStore {
   return {
-    newestSaid: () => db.withBusyRetry(() => db.value<number | null>('select max(id) from message') ?? 0),
+    newestSaid: () =>
+      database.settled(function* () {
+        return (yield* db.value<number | null>('select max(id) from message')) ?? 0;
+      }),
     async saidSince({ chats, after, upTo }) {
       const found: SaidWords[] = [];
       for (let from = after; from < upTo; from += SAID_AT_ONCE) {
@@ -199,7 +198,7 @@ export function saidStore(db: Database): SaidStore {
           upTo: Math.min(upTo, from + SAID_AT_ONCE),
           chats: JSON.stringify(chats),
         };
-        const rows = await db.read(() =>
+        const rows = await database.read(() =>
           db.all<Omit<SaidWords, 'byPerson'> & { byPerson: number }>(SAID_SINCE, batch),
         );
         found.push(...rows.map((row) => ({ ...row, byPerson: row.byPerson === 1 })));
@@ -240,7 +239,7 @@ const PHASES = `
     union all
     select * from (
       select changed as mark, 0 as isFirst, ${ENTRY_COLUMNS} from journal
-      where changed > @after and changed <> n and status is not 'pending' order by changed limit (select @most)))
+      where changed > @after and changed <> n and status is distinct from 'pending' order by changed limit (select @most)))
   order by mark limit (select @most)`;
 // Entries up to `@after` are known already, so their text is not read again.
 const UNFILED = `
@@ -257,13 +256,11 @@ interface UnfiledRow {
   finishedAt: number | null;
 }
 const AT = `
-  select n, ${ENTRY_COLUMNS} from journal where n in (select value from json_each(?)) order by n`;
-const FILE = `
-  update journal set filed = 'archive'
-  where (n, changed) in (select value->>'n', value->>'changed' from json_each(?))`;
+  select n, ${ENTRY_COLUMNS} from journal where number_in(n, ?) order by n`;
+const FILE = `update journal set filed = 'archive' where n = @n and changed = @changed`;
 
-function phases(db: Statements, ask: { after: number; most: number }) {
-  const rows = db.all<EntryRow & { mark: number; isFirst: number }>(PHASES, ask);
+function* phases(ask: { after: number; most: number }) {
+  const rows = yield* db.all<EntryRow & { mark: number; isFirst: number }>(PHASES, ask);
   return rows.map(({ mark, isFirst, ...row }) => ({
     mark,
     entry: entryOf(isFirst ? { ...row, status: row.status && 'pending' } : row),
@@ -280,33 +277,28 @@ function toUnfiled({ n, isStale, entry, ...row }: UnfiledRow) {
   };
 }
 
-export function journalStore(db: Database): JournalStore {
+export function journalStore(database: db.Database): JournalStore {
   return {
-    append: (entries, owner) => db.write(() => writeJournal(db, entries, owner)),
+    append: (entries, owner) => database.write([], () => writeJournal(entries, owner)),
     async journal(ask) {
-      await caughtUp(db);
-      const rows = await db.read(() => db.all<EntryRow>(JOURNAL_SINCE, ask));
+      const rows = await database.settled(() => db.all<EntryRow>(JOURNAL_SINCE, ask));
       return rows.map((row) => ({ mark: row.changed, entry: entryOf(row) }));
     },
-    async journalPhases(ask) {
-      await caughtUp(db);
-      return db.withBusyRetry(() => phases(db, ask));
-    },
-    async unfiled(after) {
-      await caughtUp(db);
-      const ask = { after: after ?? Number.MAX_SAFE_INTEGER };
-      return db.withBusyRetry(() => db.all<UnfiledRow>(UNFILED, ask).map(toUnfiled));
-    },
+    journalPhases: (ask) => database.settled(() => phases(ask)),
+    unfiled: (after) =>
+      database.settled(function* () {
+        const rows = yield* db.all<UnfiledRow>(UNFILED, { after: after ?? Number.MAX_SAFE_INTEGER });
+        return rows.map(toUnfiled);
+      }),
     entriesAt: (ns) =>
-      db.withBusyRetry(() => {
-        const rows = db.all<EntryRow & { n: number }>(AT, JSON.stringify(ns));
+      database.look(function* () {
+        const rows = yield* db.all<EntryRow & { n: number }>(AT, JSON.stringify(ns));
         return rows.map((row) => ({ n: row.n, changed: row.changed, entry: entryOf(row) }));
       }),
-    async filed(entries) {
-      const rows = entries.map(({ n, changed }) => ({ n, changed }));
-      await db.writeOne(FILE, JSON.stringify(rows));
-    },
-    watchJournal: db.journalChanges.watch,
+    filed: (entries) =>
+      database.write([], function* () {
+        for (const { n, changed } of entries) yield* db.tell(FILE, { n, changed });
+      }),
   };
 }
 

@@ -1,29 +1,29 @@
 /** Opens the store on SQLite: one file, fully migrated, and all ports on it. */
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Clock } from '../../core/clock.js';
-import type { Zone } from '../../core/dates.js';
-import type { Fault } from '../../core/errors.js';
-import type { Log } from '../../core/log.js';
-import type { Store } from '../../core/store.js';
+import type { Clock } from '../core/clock.js';
+import type { Zone } from '../core/dates.js';
+import type { Fault } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import type { Store } from '../core/store.js';
 import { accessStore } from './access.js';
 import { chatStore } from './chats.js';
 import { commandStore } from './commands.js';
-import { connect, type Database } from './connection.js';
+import type { Database } from './db.js';
 import { eraseStore } from './erase.js';
 import { journalStore, recallFeed, saidIn, saidStore } from './feeds.js';
 import { jobStore } from './jobs.js';
-import { closeJournal, startJournal } from './journal.js';
 import { liveStore } from './live.js';
 import { originStore, traceStore, versionStore } from './memory-history.js';
-import { migrate } from './migrate.js';
 import { outboxStore } from './outbox.js';
 import { receiveStore } from './receive.js';
 import { roomStore } from './rooms.js';
+import { connect } from './sqlite/connection.js';
+import { migrate } from './sqlite/migrate.js';
 import { taskStore } from './tasks.js';
 import { transcriptStore } from './transcript.js';
 import { approvalStore, turnStore } from './turns.js';
-import { FORGET_LOGINS, upkeepStore } from './upkeep.js';
+import { upkeepStore } from './upkeep.js';
 import { channelStore, settingStore, usageStore } from './values.js';
 import { viewStore } from './views.js';
 
@@ -42,7 +42,7 @@ export interface SqliteOptions {
   /** Simulates a full disk at this size. */
   maxPages?: number;
   /** Called once, when the file was removed, replaced or moved; the store is then unusable. */
-  onDisplaced?: (fault: Fault) => void;
+  onLost?: (fault: Fault) => void;
 }
 
 /** Throws Fault `store_newer` for a file of a newer version, `store_unavailable` if it cannot be used. */
@@ -62,7 +62,6 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 
 /** All ports on a migrated database: the steps of the route, then the rest. */
 export function storeOn(db: Database): Store {
-  startJournal(db);
   return {
     ...receiveStore(db),
     ...roomStore(db),
@@ -91,13 +90,7 @@ export function storeOn(db: Database): Store {
     saidIn: (ask) => saidIn(db, ask),
     ...upkeepStore(db),
     watch: db.watch,
-    copyTo: (file, { logins }) => db.copyTo(file, logins ? undefined : (copy) => copy.exec(FORGET_LOGINS)),
-    async close() {
-      // Fails only if the file is gone; the next process then enters the missing sends.
-      await closeJournal(db).catch((error) =>
-        db.log?.warn({ err: error }, 'the last sends could not be entered in the journal'),
-      );
-      await db.close();
-    },
+    copyTo: (file, { logins }) => db.copyTo(file, logins ? [] : ['channel_state']),
+    close: db.close,
   };
 }

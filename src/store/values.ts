@@ -1,8 +1,10 @@
 /** The small ports: usage per day, settings, and the state that a channel needs at start. */
-import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { Usage } from '../../core/model.js';
-import type { Amount, ChannelStore, SettingStore, UsageStore } from '../../core/store.js';
-import type { Database, Statements, StoreReader } from './connection.js';
+
+import type { Zone } from '../core/dates.js';
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import type { Usage } from '../core/model.js';
+import type { Amount, ChannelStore, SettingStore, UsageStore } from '../core/store.js';
+import * as db from './db.js';
 import { newestSent } from './live.js';
 import { deliveryOf } from './outbox.js';
 import { insertInto, upsert } from './sql.js';
@@ -11,12 +13,13 @@ import { insertInto, upsert } from './sql.js';
 
 const ADD_TO_PERSONA = `
   ${insertInto('usage', 'chatId day personaId turns inputTokens outputTokens cachedTokens cost')}
-  on conflict do update set turns = turns + excluded.turns, input_tokens = input_tokens + excluded.input_tokens,
-    output_tokens = output_tokens + excluded.output_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
-    cost = cost + excluded.cost`;
+  on conflict (chat_id, day, persona_id) do update set turns = usage.turns + excluded.turns,
+    input_tokens = usage.input_tokens + excluded.input_tokens,
+    output_tokens = usage.output_tokens + excluded.output_tokens,
+    cached_tokens = usage.cached_tokens + excluded.cached_tokens, cost = usage.cost + excluded.cost`;
 const ADD_TO_PERSON = `
   ${insertInto('spent', 'day personId tokens cost')}
-  on conflict do update set tokens = tokens + excluded.tokens, cost = cost + excluded.cost`;
+  on conflict (day, person_id) do update set tokens = spent.tokens + excluded.tokens, cost = spent.cost + excluded.cost`;
 const USAGE = `
   select persona_id as personaId, sum(turns) as turns, sum(input_tokens) as inputTokens,
     sum(output_tokens) as outputTokens, sum(cached_tokens) as cachedTokens,
@@ -40,23 +43,23 @@ const IN_ALL = `
 const NOTHING: Amount = { tokens: 0, cost: 0 };
 
 /** The date in the configured zone, as its first millisecond in UTC: stored days do not shift when the zone changes. */
-function dayOf(db: Database, time: number): number {
-  return Date.parse(`${db.zone.date(time)}T00:00:00Z`);
+function dayOf(zone: Zone, time: number): number {
+  return Date.parse(`${zone.date(time)}T00:00:00Z`);
 }
 
 /** Adds turns, and model requests outside of turns. To be called within a transaction. */
-export function addUsage(
-  db: Database,
+export function* addUsage(
+  zone: Zone,
   { room, personaId, personId }: { room: RoomId; personaId: PersonaId; personId?: ChatId | undefined },
   used: Usage & { turns: number },
   now: number,
-): void {
-  const day = dayOf(db, now);
+): db.Verb<void> {
+  const day = dayOf(zone, now);
   const { chatId } = roomParts(room);
-  db.run(ADD_TO_PERSONA, { cachedTokens: 0, cost: 0, ...used, chatId, personaId, day });
+  yield* db.tell(ADD_TO_PERSONA, { cachedTokens: 0, cost: 0, ...used, chatId, personaId, day });
   const amount = { tokens: used.inputTokens + used.outputTokens, cost: used.cost ?? 0 };
   if (personId === undefined || (amount.tokens === 0 && amount.cost === 0)) return;
-  db.run(ADD_TO_PERSON, { day, personId, ...amount });
+  yield* db.tell(ADD_TO_PERSON, { day, personId, ...amount });
 }
 
 function toUsage({ personaId, turns, cachedTokens, cost, ...tokens }: UsageRow) {
@@ -66,39 +69,42 @@ function toUsage({ personaId, turns, cachedTokens, cost, ...tokens }: UsageRow) 
   return { personaId, turns, usage };
 }
 
-function spentOn(db: Database, { chatId, personId, now }: Parameters<UsageStore['spentOn']>[0]) {
-  const day = dayOf(db, now);
-  const rows = db.all<Amount & { personaId: PersonaId }>(IN_CHAT, { chatId, day });
+function* spentOn(zone: Zone, { chatId, personId, now }: Parameters<UsageStore['spentOn']>[0]) {
+  const day = dayOf(zone, now);
+  const rows = yield* db.all<Amount & { personaId: PersonaId }>(IN_CHAT, { chatId, day });
   const personas = new Map(rows.map(({ personaId, ...amount }) => [personaId, amount]));
-  const person = personId === null ? undefined : db.get<Amount>(BY_PERSON, { day, personId });
-  const all = db.get<Amount>(IN_ALL, { day });
+  const person = personId === null ? undefined : yield* db.one<Amount>(BY_PERSON, { day, personId });
+  const all = yield* db.one<Amount>(IN_ALL, { day });
   return { personas, person: person ?? NOTHING, all: all ?? NOTHING };
 }
 
-export function usageStore(db: Database): UsageStore {
+export function usageStore(database: db.Database): UsageStore {
   return {
     usage: (chatId, since) =>
-      db.withBusyRetry(() => db.all<UsageRow>(USAGE, { chatId, day: dayOf(db, since) }).map(toUsage)),
-    spend: ({ usage, now, ...whose }) => db.write(() => addUsage(db, whose, { turns: 0, ...usage }, now)),
-    spentOn: (ask) => db.withBusyRetry(() => spentOn(db, ask)),
+      database.look(function* () {
+        return (yield* db.all<UsageRow>(USAGE, { chatId, day: dayOf(database.zone, since) })).map(toUsage);
+      }),
+    spend: ({ usage, now, ...whose }) =>
+      database.write([], () => addUsage(database.zone, whose, { turns: 0, ...usage }, now)),
+    spentOn: (ask) => database.look(() => spentOn(database.zone, ask)),
   };
 }
 
 // ── Settings ────────────────────────────────────────────────────────────────────────────────────────────────
 
-export function findSetting(db: Statements, key: string): string | null {
-  return db.value<string>('select value from setting where key = ?', key) ?? null;
+export function* findSetting(key: string): db.Verb<string | null> {
+  return (yield* db.value<string>('select value from setting where key = ?', key)) ?? null;
 }
 
-export function setSetting(db: Statements, key: string, value: string | null): void {
-  if (value === null) db.run('delete from setting where key = ?', key);
-  else db.run(upsert('setting', 'key', 'value'), { key, value });
+export function* setSetting(key: string, value: string | null): db.Verb<void> {
+  if (value === null) yield* db.tell('delete from setting where key = ?', key);
+  else yield* db.tell(upsert('setting', 'key', 'value'), { key, value });
 }
 
-export function settingStore(db: Database): SettingStore {
+export function settingStore(database: db.Database): SettingStore {
   return {
-    setting: (key) => db.withBusyRetry(() => findSetting(db, key)),
-    setSetting: (key, value) => db.write(() => setSetting(db, key, value)),
+    setting: (key) => database.look(() => findSetting(key)),
+    setSetting: (key, value) => database.write(key, () => setSetting(key, value)),
   };
 }
 
@@ -109,45 +115,49 @@ const NEWEST = `
   from room join chat on chat.id = room.chat_id
   where chat.channel = ? and newest_platform_id is not null`;
 const STATE = `
-  select name, value from channel_state where channel = ? and name in (select value from json_each(?))`;
+  select name, value from channel_state where channel = ? and number_in(name, ?)`;
 
 /** A channel's state, by name; also for `doctor`, beside a running gateway. */
 export function channelState(
-  db: StoreReader,
+  database: db.Reader,
   channel: string,
   names: string[],
 ): Promise<Map<string, string>> {
-  return db.read(() => {
-    const rows = db.all<{ name: string; value: string }>(STATE, channel, JSON.stringify(names));
+  return database.read(function* () {
+    const rows = yield* db.all<{ name: string; value: string }>(STATE, channel, JSON.stringify(names));
     return new Map(rows.map(({ name, value }) => [name, value]));
   });
 }
 
-function setChannelState(db: Statements, channel: string, values: ReadonlyMap<string, string | null>): void {
+function* setChannelState(channel: string, values: ReadonlyMap<string, string | null>): db.Verb<void> {
   for (const [name, value] of values) {
-    if (value === null) db.run('delete from channel_state where channel = ? and name = ?', channel, name);
-    else db.run(upsert('channel_state', 'channel name', 'value'), { channel, name, value });
+    if (value === null)
+      yield* db.tell('delete from channel_state where channel = ? and name = ?', channel, name);
+    else yield* db.tell(upsert('channel_state', 'channel name', 'value'), { channel, name, value });
   }
 }
 
-export function channelStore(db: Database): ChannelStore {
+export function channelStore(database: db.Database): ChannelStore {
   return {
     cursor: (channel, account) =>
-      db.withBusyRetry(() => {
+      database.look(function* () {
         const sql = 'select value from cursor where channel = ? and account = ?';
-        return db.value<string>(sql, channel, account) ?? null;
+        return (yield* db.value<string>(sql, channel, account)) ?? null;
       }),
     newest: (channel) =>
-      db.withBusyRetry(() => {
-        const rows = db.all<{ room: RoomId; address: string; platformMessageId: string }>(NEWEST, channel);
+      database.look(function* () {
+        const rows = yield* db.all<{ room: RoomId; address: string; platformMessageId: string }>(
+          NEWEST,
+          channel,
+        );
         return rows.map(({ room, ...rest }) => ({ ...rest, threadId: roomParts(room).threadId }));
       }),
-    newestSent: (channel) => db.withBusyRetry(() => newestSent(db, channel)),
-    delivery: (id) => db.withBusyRetry(() => deliveryOf(db, id)),
-    channelState: (channel, names) => channelState(db, channel, names),
-    setChannelState: (channel, values) => db.write(() => setChannelState(db, channel, values)),
+    newestSent: (channel) => database.look(() => newestSent(channel)),
+    delivery: (id) => database.look(() => deliveryOf(id)),
+    channelState: (channel, names) => channelState(database, channel, names),
+    setChannelState: (channel, values) => database.write(channel, () => setChannelState(channel, values)),
     async clearChannelState(channel) {
-      await db.writeOne('delete from channel_state where channel = ?', channel);
+      await database.writeOne(channel, 'delete from channel_state where channel = ?', channel);
     },
   };
 }

@@ -2,8 +2,9 @@
  * The transcript of a room, and what a persona heard of it in order of hearing: windows (step 4 of the route) and spans
  * (for flushes and archives). Reads only what the persona's view still includes. Also adds a persona's messages.
  */
-import type { Greeting } from '../../core/channel.js';
-import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+
+import type { Greeting } from '../core/channel.js';
+import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import {
   BEGINNING,
   END,
@@ -16,11 +17,11 @@ import {
   type TranscriptStore,
   type ViewRecord,
   type WindowAsk,
-} from '../../core/transcript.js';
+} from '../core/transcript.js';
 import { type ChatRow, findChat } from './chats.js';
-import type { Database, Statements } from './connection.js';
+import * as db from './db.js';
 import type { message, view } from './schema.js';
-import { columns, type Row } from './sql.js';
+import { columns, insertInto, type Row } from './sql.js';
 
 // ── Messages ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -112,8 +113,8 @@ function authorOf(row: MessageRow): StoredMessage['author'] {
 // ── A persona's view of a room, apart from the messages it heard ────────────────────────────────────────────
 
 /** Something heard in the room has changed: invalidates cached windows. */
-export function reviseRoom(db: Statements, room: RoomId): void {
-  db.run('update room set revision = revision + 1 where id = ?', room);
+export function* reviseRoom(room: RoomId): db.Verb<void> {
+  yield* db.tell('update room set revision = revision + 1 where id = ?', room);
 }
 
 const VIEW =
@@ -121,8 +122,8 @@ const VIEW =
 const FIND_VIEW = `select ${columns(VIEW)} from view where room_id = ? and persona_id = ?`;
 type ViewRow = Omit<Row<typeof view>, 'roomId' | 'personaId'>;
 
-export function findView(db: Statements, room: RoomId, personaId: PersonaId): ViewRecord {
-  const row = db.get<ViewRow>(FIND_VIEW, room, personaId);
+export function* findView(room: RoomId, personaId: PersonaId): db.Verb<ViewRecord> {
+  const row = yield* db.one<ViewRow>(FIND_VIEW, room, personaId);
   return {
     room,
     personaId,
@@ -151,18 +152,6 @@ export function behindReset({ resetAt }: { resetAt: number }, place: Position): 
 
 // ── Hearings ───────────────────────────────────────────────────────────────────────────────────────────────
 
-/** A message; `steps`: a JSON array of JSON texts, if the persona's own turn used tools. */
-interface LineRow extends HeardRow {
-  steps: string | null;
-}
-
-const LINE_COLUMNS = `
-  case when author_kind = 'persona' and author_id = @personaId then (
-    select json_group_array(body) from (
-      select body from step
-      where turn_id = (select id from turn where turn.id = message.turn_id and used_tools = 1) order by n))
-  end as steps, ${HEARD_COLUMNS}`;
-
 /** The messages of one kind (addressed or overheard) heard between two positions. */
 const heardBetween = (addressed: 0 | 1, order: 'asc' | 'desc', limit: string) => `
   select * from (
@@ -170,17 +159,21 @@ const heardBetween = (addressed: 0 | 1, order: 'asc' | 'desc', limit: string) =>
     where room_id = @room and persona_id = @personaId and addressed = ${addressed}
       and (heard_after, message_id) > (@afterHeard, @afterMessage)
       and (heard_after, message_id) <= (@toHeard, @toMessage)
-      and message_id > @resetAt and message_id not in (select value from json_each(@except))
+      and message_id > @resetAt and not number_in(message_id, @except)
     -- SQLite compiles a statement anew whenever a bare parameter of its LIMIT is bound: hence the sum.
-    order by heard_after ${order}, message_id ${order} limit ${limit} + 0)`;
+    order by heard_after ${order}, message_id ${order} limit ${limit} + 0) as some`;
 
 const lines = (heard: string) => `
-  select ${LINE_COLUMNS} from (${heard}) as line cross join message on message.id = line.message_id`;
+  select ${HEARD_COLUMNS} from (${heard}) as line join message on message.id = line.message_id`;
 const NEWEST = lines(
   `${heardBetween(1, 'desc', '@limit')} union all ${heardBetween(0, 'desc', '@overheard')}`,
 );
 const OLDEST_ADDRESSED = lines(heardBetween(1, 'asc', '@limit'));
 const NEWEST_OVERHEARD = lines(heardBetween(0, 'desc', '@overheard'));
+/** The steps of turns that used tools. */
+const STEPS = `
+  select turn_id as turnId, body from step join turn on turn.id = step.turn_id
+  where text_in(step.turn_id, @ids) and turn.used_tools = 1 order by turn_id, n`;
 const OTHER_ROOM = `
   select 1 from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`;
 
@@ -197,39 +190,43 @@ function boundsOf(view: ViewRecord, after: Position, to: Position) {
 }
 
 // No transaction needed: a change by another process moves the room's revision, so the result is not used again.
-function windowOf(db: Statements, ask: WindowAsk): Span & { view: ViewRecord } {
+function* windowOf(ask: WindowAsk): db.Verb<Span & { view: ViewRecord }> {
   const { room, personaId, limit, overheard, except, after = BEGINNING } = ask;
-  const view = findView(db, room, personaId);
+  const view = yield* findView(room, personaId);
   const from = behindReset(view, isAfter(after, view.windowAfter) ? after : view.windowAfter);
   const most = { limit: limit + 1, overheard, except: JSON.stringify(except) };
-  const found = inOrder(db.all<LineRow>(NEWEST, { ...boundsOf(view, from, END), ...most }));
+  const found = inOrder(yield* db.all<HeardRow>(NEWEST, { ...boundsOf(view, from, END), ...most }));
   const toIt = found.filter(({ addressed }) => addressed === 1);
-  if (toIt.length <= limit) return { view, ...spanOf(found, false) };
+  if (toIt.length <= limit) return { view, ...(yield* spanOf(personaId, found, false)) };
   // If the limit cuts off addressed messages, older overheard ones are dropped too, so that there are no gaps.
   const oldest = toIt[toIt.length - limit];
   const shown = oldest
     ? found.slice(found.indexOf(oldest))
     : found.filter(({ addressed }) => addressed === 0);
-  return { view, ...spanOf(shown, true) };
+  return { view, ...(yield* spanOf(personaId, shown, true)) };
 }
 
-function spanBetween(db: Statements, ask: Parameters<TranscriptStore['span']>[0]): Span {
+function* spanBetween(ask: Parameters<TranscriptStore['span']>[0]): db.Verb<Span> {
   const { room, personaId, after, upTo, limit, overheard } = ask;
-  const view = findView(db, room, personaId);
+  const view = yield* findView(room, personaId);
   const bounds = { ...boundsOf(view, behindReset(view, after), upTo), except: '[]', overheard };
-  const found = db.all<LineRow>(OLDEST_ADDRESSED, { ...bounds, limit: limit + 1 });
+  const found = yield* db.all<HeardRow>(OLDEST_ADDRESSED, { ...bounds, limit: limit + 1 });
   const toIt = found.slice(0, limit);
   const more = found.length > limit;
   const end = (more ? toIt.at(-1) : undefined) ?? { heardAfter: upTo.heardAfter, id: upTo.messageId };
-  const aside = db.all<LineRow>(NEWEST_OVERHEARD, { ...bounds, toHeard: end.heardAfter, toMessage: end.id });
-  return spanOf(inOrder([...toIt, ...aside]), more);
+  const aside = yield* db.all<HeardRow>(NEWEST_OVERHEARD, {
+    ...bounds,
+    toHeard: end.heardAfter,
+    toMessage: end.id,
+  });
+  return yield* spanOf(personaId, inOrder([...toIt, ...aside]), more);
 }
 
 /** Sorted by position, without duplicates. */
-function inOrder(rows: LineRow[]): LineRow[] {
+function inOrder(rows: HeardRow[]): HeardRow[] {
   const sorted = rows.sort((a, b) => a.heardAfter - b.heardAfter || a.id - b.id);
   // In databases of the first version, a message that waited again was recorded twice: the later row counts.
-  const byId = new Map<number, LineRow>();
+  const byId = new Map<number, HeardRow>();
   for (const row of sorted) {
     byId.delete(row.id);
     byId.set(row.id, row);
@@ -237,27 +234,33 @@ function inOrder(rows: LineRow[]): LineRow[] {
   return [...byId.values()];
 }
 
-function spanOf(rows: LineRow[], more: boolean): Span {
+/** With the steps of the persona's own turns. */
+function* spanOf(personaId: PersonaId, rows: HeardRow[], more: boolean): db.Verb<Span> {
+  const own = rows.filter(({ authorKind, authorId }) => authorKind === 'persona' && authorId === personaId);
+  const ids = [...new Set(own.flatMap(({ turnId }) => turnId ?? []))];
   const steps = new Map<string, Step[]>();
-  for (const { turnId, steps: done } of rows) {
-    if (turnId === null || done === null || done === '[]') continue;
-    const bodies: string[] = JSON.parse(done);
-    const ofTurn = bodies.map((body): Step => JSON.parse(body));
+  const found =
+    ids.length === 0
+      ? []
+      : yield* db.all<{ turnId: string; body: string }>(STEPS, { ids: JSON.stringify(ids) });
+  for (const { turnId, body } of found) {
+    const ofTurn = steps.get(turnId) ?? [];
+    ofTurn.push(JSON.parse(body));
     steps.set(turnId, ofTurn);
   }
   return { messages: rows.map(toHeard), steps, more };
 }
 
-export function transcriptStore(db: Database): TranscriptStore {
+export function transcriptStore(database: db.Database): TranscriptStore {
   return {
-    window: (ask) => db.withBusyRetry(() => windowOf(db, ask)),
-    span: (ask) => db.read(() => spanBetween(db, ask)),
+    window: (ask) => database.look(() => windowOf(ask)),
+    span: (ask) => database.read(() => spanBetween(ask)),
     hasOtherRooms: (room) =>
-      db.withBusyRetry(() => {
+      database.look(function* () {
         const { chatId } = roomParts(room);
         // `0` is the character after `/`: the range covers all threads of the chat.
         const range = { room, chatId, from: `${chatId}/`, upTo: `${chatId}0` };
-        return db.get(OTHER_ROOM, range) !== undefined;
+        return (yield* db.one(OTHER_ROOM, range)) !== undefined;
       }),
   };
 }
@@ -268,10 +271,8 @@ const SAY = `
   insert into message (room_id, chat_id, account, moves, author_kind, author_id, author_name, administrator, text,
     sent_at, received_at, mentions_bot, edited, state, turn_id, reaction, tainted)
   values (@room, @chatId, @account, @moves, 'persona', @personaId, @personaId, 0, @text,
-    @now, @now, 0, 0, 'done', @turnId, @reaction, @tainted)`;
-const HEAR_OWN = `
-  insert into heard (room_id, persona_id, addressed, heard_after, message_id)
-  select @room, value->>0, value->>1, @id - 1, @id from json_each(@rows)`;
+    @now, @now, 0, 0, 'done', @turnId, @reaction, @tainted) returning id`;
+const HEAR_OWN = insertInto('heard', 'roomId personaId addressed heardAfter messageId');
 
 export interface Spoken {
   room: RoomId;
@@ -289,30 +290,31 @@ export interface Spoken {
 }
 
 /** Adds a persona's reply or greeting. Returns the message's id. To be called within a transaction. */
-export function speak(db: Statements, chat: ChatRow, spoken: Spoken): number {
+export function* speak(chat: ChatRow, spoken: Spoken): db.Verb<number> {
   const { room, personaId, text, wordless, tainted, turnId, addressed, hearers, now } = spoken;
   const { chatId, account, moves } = chat;
   const row = { room, chatId, account, moves, personaId, text, now, turnId };
   const said = { ...row, reaction: wordless ? 1 : 0, tainted: tainted ? 1 : 0 };
-  const id = Number(db.run(SAY, said).lastInsertRowid);
+  const id = (yield* db.value<number>(SAY, said)) ?? 0;
   const toWhom = new Set([personaId, ...addressed]);
   const overheard = hearers.filter((hearer) => !toWhom.has(hearer));
-  const rows = [...[...toWhom].map((hearer) => [hearer, 1]), ...overheard.map((hearer) => [hearer, 0])];
-  db.run(HEAR_OWN, { room, id, rows: JSON.stringify(rows) });
+  const place = { roomId: room, heardAfter: id - 1, messageId: id };
+  for (const hearer of toWhom) yield* db.tell(HEAR_OWN, { ...place, personaId: hearer, addressed: 1 });
+  for (const hearer of overheard) yield* db.tell(HEAR_OWN, { ...place, personaId: hearer, addressed: 0 });
   return id;
 }
 
 // An upsert, because a persona may greet before anybody has written in the room.
 const NOTE_NEWEST = `
   insert into room (id, chat_id, newest_message) values (@room, @chatId, @id)
-  on conflict do update set newest_message = max(newest_message, excluded.newest_message)`;
+  on conflict (id) do update set newest_message = larger(room.newest_message, excluded.newest_message)`;
 
 /** A persona's first message: it answers nothing, so it belongs to no turn. */
-export function greet(db: Statements, greeting: Greeting, now: number): void {
+export function* greet(greeting: Greeting, now: number): db.Verb<void> {
   const { room } = greeting;
   const { chatId } = roomParts(room);
-  const chat = findChat(db, chatId);
+  const chat = yield* findChat(chatId);
   if (!chat) return;
-  const id = speak(db, chat, { ...greeting, turnId: null, addressed: [], now });
-  db.run(NOTE_NEWEST, { room, chatId, id });
+  const id = yield* speak(chat, { ...greeting, turnId: null, addressed: [], now });
+  yield* db.tell(NOTE_NEWEST, { room, chatId, id });
 }

@@ -1,0 +1,118 @@
+/**
+ * The port on which every verb of the store is written, whatever database it runs on. A verb is a generator: it yields a
+ * statement and is handed the answer, so that SQLite runs it in one synchronous pass and PostgreSQL statement by
+ * statement. Only a database can answer, so a verb cannot wait for anything else in the middle of a transaction.
+ *
+ * One SQL text serves both databases: `@name` or `?` for parameters (booleans as 0 and 1, structured values as JSON
+ * text, times in ms), and the few words of `dialect.ts` for what they spell differently.
+ */
+import type { Clock } from '../core/clock.js';
+import type { Zone } from '../core/dates.js';
+import type { Log } from '../core/log.js';
+
+/** A statement that a verb asks for. `tell`: nobody looks at its answer, so nobody waits for it. */
+export interface Ask {
+  readonly kind: 'one' | 'all' | 'run' | 'tell';
+  readonly sql: string;
+  /** One object for named parameters, or a list for `?`. */
+  readonly values: readonly unknown[];
+}
+
+/** Work on the database that returns `T`. It may run more than once, so it must have no other effect. */
+export type Verb<T> = Generator<Ask, T, unknown>;
+
+/** The first row; undefined if there is none. */
+export function* one<Row>(sql: string, ...values: unknown[]): Verb<Row | undefined> {
+  return (yield { kind: 'one', sql, values }) as Row | undefined;
+}
+
+export function* all<Row>(sql: string, ...values: unknown[]): Verb<Row[]> {
+  return (yield { kind: 'all', sql, values }) as Row[];
+}
+
+/** Returns the number of rows changed. */
+export function* run(sql: string, ...values: unknown[]): Verb<number> {
+  return (yield { kind: 'run', sql, values }) as number;
+}
+
+export function* tell(sql: string, ...values: unknown[]): Verb<void> {
+  yield { kind: 'tell', sql, values };
+}
+
+/** The first column of the first row. */
+export function* value<T>(sql: string, ...values: unknown[]): Verb<T | undefined> {
+  return first<T>(yield* one<Record<string, T>>(sql, ...values));
+}
+
+/** The first column of each row. */
+export function* column<T>(sql: string, ...values: unknown[]): Verb<T[]> {
+  return (yield* all<Record<string, T>>(sql, ...values)).map((row) => first<T>(row) as T);
+}
+
+/** The verb for each item, one after the other. */
+export function* each<Item, T>(items: Iterable<Item>, verb: (item: Item) => Verb<T>): Verb<T[]> {
+  const found: T[] = [];
+  for (const item of items) found.push(yield* verb(item));
+  return found;
+}
+
+function first<T>(row: Record<string, T> | undefined): T | undefined {
+  for (const name in row) return row[name];
+  return undefined;
+}
+
+/**
+ * What a writing verb works on: chats (or rooms of them), words for what concerns all chats, or nothing, if its
+ * statements are each right by themselves. Writers of one subject take turns. SQLite has a single writer and ignores it.
+ */
+export type Subject = string | readonly (string | null | undefined)[];
+
+/** Pairing, approvals and aliases. */
+export const ACCESS = 'access';
+/** Turns and calls that wait for a result or a person. */
+export const WAITS = 'waits';
+export const JOBS = 'jobs';
+/** Bounds, claims and keys of all tasks. */
+export const TASKS = 'tasks';
+/** Recovery and upkeep. */
+export const UPKEEP = 'upkeep';
+
+/** Read access, also beside a running gateway. */
+export interface Reader {
+  /** Statements may see different states of the database. For one statement, or where that does not matter. */
+  look<T>(verb: () => Verb<T>): Promise<T>;
+  /** All statements see the same state. */
+  read<T>(verb: () => Verb<T>): Promise<T>;
+}
+
+export interface Database extends Reader {
+  readonly clock: Clock;
+  /** The time zone whose days usage is summed by. */
+  readonly zone: Zone;
+  readonly log: Log | undefined;
+  /** As `read`, but nothing with a lower number is committed afterwards: for cursors over ids of several chats. */
+  settled<T>(verb: () => Verb<T>): Promise<T>;
+  /** Atomic, and in the database when it resolves. */
+  write<T>(of: Subject, verb: () => Verb<T>): Promise<T>;
+  /** As `write`, for a single statement. Returns the number of rows changed. */
+  writeOne(of: Subject, sql: string, ...values: unknown[]): Promise<number>;
+  /** Makes what was committed before `begin` survive a power cut; `done` resolves when it does. */
+  readonly flush: { begin(): void; done(): Promise<void> };
+  /**
+   * Calls `changed` soon after another process has written, and after this one has written the table. Returns the
+   * function that stops watching.
+   */
+  watch(changed: () => void, table?: Watched): () => void;
+  /** Returns disk space that deleted rows held, a step at a time. True if there is more to return. */
+  shrink(step: number): Promise<boolean>;
+  /** Removes what deleted text left behind in the database's files. `whole`: also where rows have been moved. */
+  scrub(whole: boolean): Promise<void>;
+  /** Bytes of the database, and of them reusable. */
+  size(): Promise<{ bytes: number; free: number }>;
+  /** Copies everything into a new SQLite file, consistently and without blocking writers; leaves these tables empty. */
+  copyTo(file: string, without: readonly string[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The tables whose changes wake somebody. */
+export type Watched = 'journal' | 'task';

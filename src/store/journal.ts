@@ -1,0 +1,310 @@
+/** The journal's entries, written in the transaction of what they record. */
+
+import type { Part } from '../core/channel.js';
+import { type ChatId, callEntryId, eventIdOf, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import type { GuppiEvent, JournalEntry, JournalWrite, MattTurn, Results } from '../core/journal.js';
+import type { Step } from '../core/transcript.js';
+import * as db from './db.js';
+import { columns } from './sql.js';
+
+/** An unfinished task of a persona; must match the partial index. */
+export const IS_DELEGATED = `task.room_id is not null and task.status in ('pending', 'running')`;
+
+/** The turn behind an origin: `turn:<turn>` (its reply) or `tool:<turn>:<key>` (a side message). */
+export function turnOf(origin: string): string | null {
+  return /^(?:turn|tool):([^:]+)/.exec(origin)?.[1] ?? null;
+}
+
+// ── Sends: their entries begin with the outbox entry and end with it ───────────────────────────────────────
+
+const CAUSE = `select max(id) from message where number_in(id, @batch) and author_kind <> 'persona'`;
+/** What the end of an outbox entry tells the journal. */
+export const SEND_END = columns('id turnId state platformMessageId error finishedAt');
+export interface SendEnd {
+  id: number;
+  turnId: string | null;
+  state: string;
+  platformMessageId: string | null;
+  error: string | null;
+  /** null: it has not ended. */
+  finishedAt: number | null;
+}
+
+function sendEntryId(turnId: string, outboxId: number): string {
+  return `turn-${turnId}-send-${outboxId}`;
+}
+
+/** Enters a message that a persona sends in a turn. */
+export function* journalSend(send: {
+  id: number;
+  turnId: string;
+  personaId: PersonaId;
+  room: RoomId;
+  body: Part;
+  at: number;
+}): db.Verb<void> {
+  const { id, turnId, personaId, room, body, at } = send;
+  const batch = yield* db.value<string>('select batch from turn where id = ?', turnId);
+  if (batch === undefined) return;
+  const cause = (yield* db.value<number | null>(CAUSE, { batch })) ?? null;
+  const { chatId } = roomParts(room);
+  const text = body.text || (body.speech?.text ?? body.reaction?.emoji ?? '');
+  const entry: MattTurn = {
+    id: sendEntryId(turnId, id),
+    type: 'MattTurn',
+    agent: personaId,
+    parent_event_id: cause === null ? null : eventIdOf(cause),
+    timestamp_intent: new Date(at).toISOString(),
+    status: 'pending',
+    reasoning: '',
+    action: { tool: 'send_message', chat_id: chatId, text },
+    results: null,
+  };
+  yield* addEntry({ kind: 'intent', entry, chatId, room, personaId, turnId }, null);
+}
+
+/** The entries of these sends end with them, however they ended. */
+export function* endSends(sends: readonly SendEnd[]): db.Verb<void> {
+  for (const { id, turnId, state, platformMessageId, error, finishedAt } of sends) {
+    if (turnId === null || finishedAt === null) continue;
+    const results: Results =
+      state === 'sent' ? { output: { message_id: platformMessageId } } : { error: error ?? state };
+    const status = state === 'parked' ? 'interrupted' : 'completed';
+    yield* endEntry(sendEntryId(turnId, id), { status, results, at: finishedAt });
+  }
+}
+
+// ── Other entries ───────────────────────────────────────────────────────────────────────────────────────────
+
+const ADD = `
+  insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
+  select next, next, @id, @chatId, @roomId, @personaId, @turnId, @status, @owner, @entry, @at
+  from (select next_change() as next) where true on conflict (id) do nothing`;
+const END_ENTRY = `
+  update journal set status = @status, results = @results, finished_at = @at, changed = next_change()
+  where id = @id and status = 'pending'`;
+
+interface EntryOutcome {
+  status: 'completed' | 'interrupted';
+  results: Results;
+  at: number;
+}
+
+export function* writeJournal(entries: readonly JournalWrite[], owner: string | null): db.Verb<void> {
+  for (const each of entries) {
+    if (each.kind !== 'outcome') yield* addEntry(each, owner);
+    else yield* endEntry(each.id, each);
+  }
+}
+
+function* addEntry(
+  { entry, chatId, room: roomId, personaId, turnId }: JournalWrite & { kind: 'intent' | 'event' },
+  owner: string | null,
+): db.Verb<void> {
+  const isTurn = entry.type === 'MattTurn';
+  yield* db.tell(ADD, {
+    id: entry.id,
+    chatId,
+    roomId,
+    personaId,
+    turnId,
+    status: isTurn ? entry.status : null,
+    owner: isTurn ? owner : null,
+    entry: JSON.stringify(entry),
+    at: Date.parse(isTurn ? entry.timestamp_intent : entry.timestamp_event),
+  });
+}
+
+function* endEntry(id: string, { status, results, at }: EntryOutcome): db.Verb<boolean> {
+  return (yield* db.run(END_ENTRY, { id, status, results: JSON.stringify(results), at })) > 0;
+}
+
+/** The source of a person's message: `telegram:42`. */
+export function sourceOf(chatId: ChatId): string {
+  return chatId.replace('_', ':');
+}
+
+export interface Happening {
+  messageId: number;
+  room: RoomId;
+  agent: PersonaId;
+  type: GuppiEvent['event_type'];
+  source: string;
+  content: GuppiEvent['content'];
+  from?: string;
+  actionId?: string;
+  at: number;
+}
+
+/** Records a message that may wake a persona. */
+export function* journalHappened(heard: Happening): db.Verb<void> {
+  const { messageId, room, agent, type, source, content, from, actionId, at } = heard;
+  const entry: GuppiEvent = {
+    id: eventIdOf(messageId),
+    type: 'GUPPIEvent',
+    agent,
+    timestamp_event: new Date(at).toISOString(),
+    event_type: type,
+    source,
+    content,
+  };
+  if (from !== undefined) entry.from = from;
+  if (actionId !== undefined) entry.action_id = actionId;
+  const { chatId } = roomParts(room);
+  yield* writeJournal([{ kind: 'event', entry, chatId, room, personaId: agent, turnId: null }], null);
+}
+
+/** The result that a suspended turn waited for: ends its call, and adds the event that wakes its persona. */
+export function* callCameBack(call: {
+  room: RoomId;
+  turnId: string;
+  personaId: PersonaId;
+  callId: string;
+  content: string;
+  failed: boolean;
+  at: number;
+}): db.Verb<void> {
+  const { room, turnId, personaId, callId, content, failed, at } = call;
+  const id = callEntryId(turnId, callId);
+  const results: Results = failed ? { error: content } : { output: content };
+  // Not every wait has a call in the journal.
+  yield* endEntry(id, { status: 'completed', results, at });
+  const entry: GuppiEvent = {
+    id: `evt-${id}`,
+    type: 'GUPPIEvent',
+    agent: personaId,
+    timestamp_event: new Date(at).toISOString(),
+    event_type: 'TaskCompleted',
+    source: 'GUPPI',
+    content: { status: failed ? 'error' : 'success', ...results },
+    action_id: id,
+  };
+  const { chatId } = roomParts(room);
+  yield* writeJournal([{ kind: 'event', entry, chatId, room, personaId, turnId }], null);
+}
+
+// ── Ends of turns, tasks and processes; forgetting ─────────────────────────────────────────────────────────
+
+/** Marks archived entries as outdated in their file; `working.log` follows every change anyway. */
+const REFILED = `filed = case filed when 'log' then 'log' else 'stale' end`;
+
+/** Changes several entries; each gets its own number. */
+export function changingEntries(set: string, which: string): string {
+  return `
+    update journal set ${set}, changed = next_change(chosen.place)
+    from (select n, row_number() over (order by n) as place from journal where ${which}) as chosen
+    where journal.n = chosen.n`;
+}
+
+/** These stay pending: calls that wait for a person, calls whose task is unfinished, and sends (owner null). */
+const IS_LEFT = `status = 'pending' and not exists (
+  select 1 from turn where turn.id = journal.turn_id and turn.state in ('suspended', 'ready'))
+  and not exists (
+    select 1 from task where ${IS_DELEGATED} and task.turn_id = journal.turn_id
+      and journal.id = 'turn-' || task.turn_id || '-' || task.call_id)
+  and owner is not null`;
+
+/** The entries of a turn or task, found by id prefix, as there is no index: `turn-<turn>-<call>`, `turn-<task>`. */
+const doneBy = (turn: string) => idsFrom(`'turn-' || ${turn}`);
+/** The same, plus the events that resulted. */
+export const entriesOfTurn = (turn: string) =>
+  `(${doneBy(turn)} or ${idsFrom(`'evt-turn-' || ${turn}`)} or id = 'evt-task-' || ${turn})`;
+
+/** Prefix search: `.` is the character after `-`. */
+function idsFrom(beginning: string): string {
+  return `(id >= ${beginning} and id < ${beginning} || '.')`;
+}
+
+const INTERRUPTED = `status = 'interrupted', results = @results, finished_at = @at`;
+const INTERRUPT_OF_TURN = changingEntries(INTERRUPTED, `${IS_LEFT} and ${doneBy('@turnId')}`);
+const LEFT = `select n, id, turn_id as turnId from journal where ${IS_LEFT} and owner = @owner`;
+const INTERRUPT = `update journal set ${INTERRUPTED}, changed = next_change() where n = @n`;
+const INTERRUPT_OF_TASK = changingEntries(INTERRUPTED, `status = 'pending' and ${doneBy('@taskId')}`);
+const SAID = 'n, id, status, entry, results, turn_id is not null as isOfTurn';
+interface SaidRow {
+  n: number;
+  id: string;
+  status: string | null;
+  entry: string;
+  results: string | null;
+  isOfTurn: number;
+}
+const SAID_IN_ROOM = `
+  select ${SAID} from journal
+  where room_id = @room and persona_id = @personaId and wordless = 0 and (turn_id is null or not exists (
+    select 1 from turn where turn.id = journal.turn_id and first_message > @upTo))`;
+const SAID_OF_MESSAGES = `select ${SAID} from journal where text_in(id, @ids) and wordless = 0`;
+const SILENCE = `
+  update journal set entry = @entry, results = @results, wordless = 1, changed = next_change(), ${REFILED}
+  where n = @n`;
+
+/** The turn is over: its open calls will have no outcome. */
+export function* interruptTurn(turnId: string, error: string, at: number): db.Verb<void> {
+  yield* db.tell(INTERRUPT_OF_TURN, { turnId, results: JSON.stringify({ error }), at });
+}
+
+export const PROCESS_ENDED =
+  'The gateway ended while this ran: its outcome is unknown. It is not done again.';
+
+/** A call that a person has allowed but that has not begun will still run. */
+function* hasBegun(turnId: string, entryId: string): db.Verb<boolean> {
+  return (yield* db.column<string>('select body from step where turn_id = ?', turnId)).some((body) => {
+    const step: Step = JSON.parse(body);
+    return step.kind === 'call' && callEntryId(turnId, step.callId) === entryId;
+  });
+}
+
+/** A process died: its open calls have no outcome, except those that wait for a person and sends. */
+export function* interruptLeft(owner: string, at: number): db.Verb<void> {
+  const results = JSON.stringify({ error: PROCESS_ENDED });
+  for (const { n, id, turnId } of yield* db.all<{ n: number; id: string; turnId: string | null }>(LEFT, {
+    owner,
+  })) {
+    if (turnId === null || (yield* hasBegun(turnId, id))) yield* db.tell(INTERRUPT, { n, results, at });
+  }
+}
+
+const TASK_OVER = 'The task ended before the outcome of this was known.';
+
+/** A task is over: its open calls have no outcome, and the call that delegated it gets this one. */
+export function* endTaskEntries(
+  { id: taskId, turnId, callId }: { id: string; turnId: string | null; callId: string | null },
+  outcome: EntryOutcome,
+): db.Verb<void> {
+  const { results, at } = outcome;
+  const error = 'error' in results ? results.error : TASK_OVER;
+  yield* db.tell(INTERRUPT_OF_TASK, { taskId, results: JSON.stringify({ error }), at });
+  if (turnId !== null && callId !== null) yield* endEntry(callEntryId(turnId, callId), outcome);
+}
+
+/** Reduces a forgotten entry to the fact that it happened, and when. */
+function* silence({ n, status, entry: body, results }: SaidRow): db.Verb<void> {
+  const entry: JournalEntry = JSON.parse(body);
+  if (status === null && 'content' in entry) entry.content = '';
+  else if ('action' in entry) {
+    const { thought_signature: _, ...rest } = {
+      ...entry,
+      reasoning: '',
+      action: { tool: entry.action.tool },
+    };
+    Object.assign(entry, rest);
+    delete entry.thought_signature;
+  }
+  const outcome = results && ('error' in JSON.parse(results) ? '{"error":""}' : '{"output":""}');
+  yield* db.tell(SILENCE, { n, entry: JSON.stringify(entry), results: outcome });
+}
+
+/** Makes a persona forget what was said in a room up to a message, and what it did in response. */
+export function* forgetEntries(room: RoomId, personaId: PersonaId, upTo: number): db.Verb<void> {
+  for (const row of yield* db.all<SaidRow>(SAID_IN_ROOM, { room, personaId, upTo })) {
+    const message =
+      row.isOfTurn === 1 || row.status !== null ? 0 : Number(/^evt-(\d+)$/.exec(row.id)?.[1] ?? 0);
+    if (message <= upTo) yield* silence(row);
+  }
+}
+
+/** Forgets messages that nobody may see any more. */
+export function* forgetMessageEntries(ids: readonly number[]): db.Verb<void> {
+  const entries = JSON.stringify(ids.map(eventIdOf));
+  for (const row of yield* db.all<SaidRow>(SAID_OF_MESSAGES, { ids: entries })) yield* silence(row);
+}
