@@ -75,7 +75,7 @@ export interface GatewayOptions {
   platforms: boolean;
   /** The lease owner in the store. It belongs to this process's lock, so no other living process has it. */
   owner: string;
-  /** The database file was moved away. Its content is saved; the run has to end. */
+  /** The database file was removed, replaced or moved; the run has to end. */
   onLost(fault: Fault): void;
 }
 

@@ -17,7 +17,9 @@ export function turnOf(origin: string): string | null {
 
 // ── Sends: their entries begin with the outbox entry and end with it ───────────────────────────────────────
 
-const CAUSE = `select max(id) from message where number_in(id, @batch) and author_kind <> 'persona'`;
+const CAUSE = `
+  select (select max(id) from message where number_in(id, turn.batch) and author_kind <> 'persona') as cause
+  from turn where turn.id = ?`;
 /** What the end of an outbox entry tells the journal. */
 export const SEND_END = columns('id turnId state platformMessageId error finishedAt');
 export interface SendEnd {
@@ -44,9 +46,8 @@ export function* journalSend(send: {
   at: number;
 }): db.Verb<void> {
   const { id, turnId, personaId, room, body, at } = send;
-  const batch = yield* db.value<string>('select batch from turn where id = ?', turnId);
-  if (batch === undefined) return;
-  const cause = (yield* db.value<number | null>(CAUSE, { batch })) ?? null;
+  const cause = yield* db.value<number | null>(CAUSE, turnId);
+  if (cause === undefined) return;
   const { chatId } = roomParts(room);
   const text = body.text || (body.speech?.text ?? body.reaction?.emoji ?? '');
   const entry: MattTurn = {
@@ -81,7 +82,7 @@ const ADD = `
   select next, next, @id, @chatId, @roomId, @personaId, @turnId, @status, @owner, @entry, @at
   from (select next_change() as next) where true on conflict (id) do nothing`;
 const END_ENTRY = `
-  update journal set status = @status, results = @results, finished_at = @at, changed = next_change()
+  update journal set status = @status, results = @results, finished_at = @at, changed = next_change(), wordless = 0
   where id = @id and status = 'pending'`;
 
 interface EntryOutcome {

@@ -120,7 +120,7 @@ export function* quoted(
     );
   };
   const isSilent = !ours && senderName === '' && text === '';
-  if (isSilent || (told && isKnown())) return yield* replyTold(platformMessageId, there);
+  if (isSilent || (told && (yield* isKnown()))) return yield* replyTold(platformMessageId, there);
   const personaId = replyTo.personaId ?? null;
   if (told || elsewhere) {
     const reply: StoredReply = { senderName: whoseWords(senderName, forwardedFrom), text, ours, personaId };

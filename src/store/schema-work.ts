@@ -27,12 +27,12 @@ export const turn = sqliteTable(
     usedTools: flag('used_tools').notNull().default(false),
     /** Oldest first. */
     batch: text('batch', { mode: 'json' }).$type<number[]>().notNull(),
-    /** The oldest of them: a reset at or after it forgets the turn. */
-    firstMessage: integer('first_message').notNull().default(0),
     /** Crashes not counted against the turn, because other turns had been answered before. */
     forgiven: integer('forgiven').notNull().default(0),
     waitsFor: text('waits_for'),
     waitsUntil: integer('waits_until'),
+    /** The oldest message of its batch: a reset at or after it forgets the turn. */
+    firstMessage: integer('first_message').notNull().default(0),
   },
   (t) => [
     uniqueIndex('turn_running').on(t.roomId).where(sql`${t.state} = 'running'`),
@@ -98,8 +98,6 @@ export const outbox = sqliteTable(
   {
     id: integer('id').primaryKey(),
     origin: text('origin').notNull(),
-    /** The turn in its origin; null if no turn sends it. */
-    turnId: text('turn_id'),
     /** Empty if no persona speaks: in a unique index, nulls are all different. */
     personaId: text('persona_id').notNull(),
     speaker: text('speaker').notNull(),
@@ -131,6 +129,8 @@ export const outbox = sqliteTable(
     leaseUntil: integer('lease_until').notNull().default(0),
     /** `Channel.watermark` of the latest attempt. */
     mark: text('mark'),
+    /** The turn in its origin; null if no turn sends it. */
+    turnId: text('turn_id'),
   },
   (t) => [
     uniqueIndex('outbox_once').on(t.origin, t.personaId, t.part),

@@ -163,17 +163,19 @@ const heardBetween = (addressed: 0 | 1, order: 'asc' | 'desc', limit: string) =>
     -- SQLite compiles a statement anew whenever a bare parameter of its LIMIT is bound: hence the sum.
     order by heard_after ${order}, message_id ${order} limit ${limit} + 0) as some`;
 
+/** `hasSteps`: the persona said it in a turn that used tools. */
 const lines = (heard: string) => `
-  select ${HEARD_COLUMNS} from (${heard}) as line join message on message.id = line.message_id`;
+  select ${HEARD_COLUMNS}, case when author_kind = 'persona' and author_id = @personaId then
+      (select used_tools from turn where turn.id = message.turn_id) end as hasSteps
+  from (${heard}) as line join message on message.id = line.message_id`;
+type Line = HeardRow & { hasSteps: number | null };
 const NEWEST = lines(
   `${heardBetween(1, 'desc', '@limit')} union all ${heardBetween(0, 'desc', '@overheard')}`,
 );
 const OLDEST_ADDRESSED = lines(heardBetween(1, 'asc', '@limit'));
 const NEWEST_OVERHEARD = lines(heardBetween(0, 'desc', '@overheard'));
-/** The steps of turns that used tools. */
 const STEPS = `
-  select turn_id as turnId, body from step join turn on turn.id = step.turn_id
-  where text_in(step.turn_id, @ids) and turn.used_tools = 1 order by turn_id, n`;
+  select turn_id as turnId, body from step where text_in(turn_id, @ids) order by turn_id, n`;
 const OTHER_ROOM = `
   select 1 from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`;
 
@@ -195,38 +197,38 @@ function* windowOf(ask: WindowAsk): db.Verb<Span & { view: ViewRecord }> {
   const view = yield* findView(room, personaId);
   const from = behindReset(view, isAfter(after, view.windowAfter) ? after : view.windowAfter);
   const most = { limit: limit + 1, overheard, except: JSON.stringify(except) };
-  const found = inOrder(yield* db.all<HeardRow>(NEWEST, { ...boundsOf(view, from, END), ...most }));
+  const found = inOrder(yield* db.all<Line>(NEWEST, { ...boundsOf(view, from, END), ...most }));
   const toIt = found.filter(({ addressed }) => addressed === 1);
-  if (toIt.length <= limit) return { view, ...(yield* spanOf(personaId, found, false)) };
+  if (toIt.length <= limit) return { view, ...(yield* spanOf(found, false)) };
   // If the limit cuts off addressed messages, older overheard ones are dropped too, so that there are no gaps.
   const oldest = toIt[toIt.length - limit];
   const shown = oldest
     ? found.slice(found.indexOf(oldest))
     : found.filter(({ addressed }) => addressed === 0);
-  return { view, ...(yield* spanOf(personaId, shown, true)) };
+  return { view, ...(yield* spanOf(shown, true)) };
 }
 
 function* spanBetween(ask: Parameters<TranscriptStore['span']>[0]): db.Verb<Span> {
   const { room, personaId, after, upTo, limit, overheard } = ask;
   const view = yield* findView(room, personaId);
   const bounds = { ...boundsOf(view, behindReset(view, after), upTo), except: '[]', overheard };
-  const found = yield* db.all<HeardRow>(OLDEST_ADDRESSED, { ...bounds, limit: limit + 1 });
+  const found = yield* db.all<Line>(OLDEST_ADDRESSED, { ...bounds, limit: limit + 1 });
   const toIt = found.slice(0, limit);
   const more = found.length > limit;
   const end = (more ? toIt.at(-1) : undefined) ?? { heardAfter: upTo.heardAfter, id: upTo.messageId };
-  const aside = yield* db.all<HeardRow>(NEWEST_OVERHEARD, {
+  const aside = yield* db.all<Line>(NEWEST_OVERHEARD, {
     ...bounds,
     toHeard: end.heardAfter,
     toMessage: end.id,
   });
-  return yield* spanOf(personaId, inOrder([...toIt, ...aside]), more);
+  return yield* spanOf(inOrder([...toIt, ...aside]), more);
 }
 
 /** Sorted by position, without duplicates. */
-function inOrder(rows: HeardRow[]): HeardRow[] {
+function inOrder(rows: Line[]): Line[] {
   const sorted = rows.sort((a, b) => a.heardAfter - b.heardAfter || a.id - b.id);
   // In databases of the first version, a message that waited again was recorded twice: the later row counts.
-  const byId = new Map<number, HeardRow>();
+  const byId = new Map<number, Line>();
   for (const row of sorted) {
     byId.delete(row.id);
     byId.set(row.id, row);
@@ -235,9 +237,8 @@ function inOrder(rows: HeardRow[]): HeardRow[] {
 }
 
 /** With the steps of the persona's own turns. */
-function* spanOf(personaId: PersonaId, rows: HeardRow[], more: boolean): db.Verb<Span> {
-  const own = rows.filter(({ authorKind, authorId }) => authorKind === 'persona' && authorId === personaId);
-  const ids = [...new Set(own.flatMap(({ turnId }) => turnId ?? []))];
+function* spanOf(rows: Line[], more: boolean): db.Verb<Span> {
+  const ids = [...new Set(rows.flatMap(({ hasSteps, turnId }) => (hasSteps === 1 && turnId) || []))];
   const steps = new Map<string, Step[]>();
   const found =
     ids.length === 0

@@ -154,7 +154,7 @@ const LAST_RESET = 'select max(reset_at) from view';
 const REMOVE_HEARINGS = `
   delete from heard where (room_id, persona_id, addressed, heard_after, message_id) in (
     select heard.room_id, heard.persona_id, addressed, heard_after, message_id
-    from view join heard on heard.room_id = view.room_id and heard.persona_id = view.persona_id
+    from view join heard on heard.room_id = alone(view.room_id) and heard.persona_id = alone(view.persona_id)
       and addressed in (0, 1) and heard_after < view.reset_at
     where view.reset_at > 0 limit @most + 0)`;
 
@@ -323,7 +323,7 @@ const GROWING = { message: 'id', outbox: 'id', command: 'id', version: 'n', task
 function* rows(): db.Verb<Record<string, number>> {
   const found: Record<string, number> = {};
   for (const [table, key] of Object.entries(GROWING)) {
-    const span = `select coalesce(max(${key}) - min(${key}) + 1, 0) from ${table}`;
+    const span = `select coalesce(max(${key}) - (select min(${key}) from ${table}) + 1, 0) from ${table}`;
     found[table] = (yield* db.value<number>(span)) ?? 0;
   }
   return found;

@@ -125,7 +125,7 @@ describe('refused is', () => {
     await (await place.open({ migrationsFolder: newer })).close();
     await expect(place.open()).rejects.toMatchObject({
       code: 'store_newer',
-      message: expect.stringMatching(/0101_more.*0014_origins.*newer version.*backup/),
+      message: expect.stringMatching(/0101_more.*0015_portable.*newer version.*backup/),
     });
     await (await place.open({ migrationsFolder: newer })).close();
   });
@@ -302,6 +302,45 @@ describe('a database of an earlier version', () => {
       'reply of t3',
     ]);
     expect(await store.shrink(1), 'it was made without').toBe(false);
+  });
+
+  it('0015_portable fills in what was found in texts before', async () => {
+    leftBy('0005_rooms');
+    const journal = join(newer, 'meta', '_journal.json');
+    const { entries, ...rest } = JSON.parse(await readFile(journal, 'utf8'));
+    await writeFile(journal, JSON.stringify({ ...rest, entries: entries.slice(0, 15) }));
+    await (await place.open({ migrationsFolder: newer })).close();
+    const entry = (id: string, content: string) =>
+      `(${id}, ${id}, 'evt-${id}', '${CHAT}', '${CHAT}', 'default', null, null, null, '{"content":"${content}"}', 1)`;
+    rawly((db) =>
+      db.exec(`
+        insert into outbox (id, origin, persona_id, speaker, part, chat_id, channel, address, kind, body, created_at, state)
+          select id, origin, '', '', 0, '${CHAT}', 'test', '1', 'direct', '{"text":"","marks":[]}', 1, 'waiting'
+          from (select 3 as id, 'tool:t2:side:0' as origin union all select 4, 'pairing:1');
+        insert into offer (key, room_id, sender_id, options, until) values
+          ('second', '${CHAT}', '', '[]', 9), ('first', '${CHAT}', '', '[]', 9);
+        insert into turn (id, room_id, persona_id, state, started_at, batch)
+          values ('t3', '${CHAT}', 'default', 'answered', 3, '[]');
+        insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
+          values ${entry('1', 'hi')}, ${entry('2', '')};`),
+    );
+    await (await place.open()).close();
+    const all = (sql: string) => rawly((db) => db.prepare(sql).raw().all());
+    expect(all('select id, turn_id from outbox order by id')).toEqual([
+      [1, 't1'],
+      [3, 't2'],
+      [4, null],
+    ]);
+    expect(all('select id, first_message from turn order by id')).toEqual([
+      ['t1', 1],
+      ['t2', 3],
+      ['t3', 0],
+    ]);
+    expect(all('select key from offer order by n')).toEqual([['second'], ['first']]);
+    expect(all('select id, wordless from journal order by n')).toEqual([
+      ['evt-1', 0],
+      ['evt-2', 1],
+    ]);
   });
 
   it('knows a reaction, which was told by its text once', async () => {

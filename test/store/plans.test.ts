@@ -50,7 +50,7 @@ const OF_WHAT_WAITS = [
 ];
 /**
  * Read whole: pairing, approvals and calls that people were asked about are short, chats are counted for a status page, rooms looked at in a start,
- * `nearby` are the few lines that were heard next, `chosen` what is about to change.
+ * `nearby` and `some` are the few lines that were heard next or last, `chosen` what is about to change.
  */
 const READ_WHOLE = [
   'pairing',
@@ -59,6 +59,7 @@ const READ_WHOLE = [
   'room',
   'json_each',
   'nearby',
+  'some',
   'chosen',
   'question',
   'offer',
@@ -68,10 +69,11 @@ const READ_WHOLE = [
 ];
 
 /** By night, each view that was ever reset is looked at. */
-const LOOKS_AT_RESETS = /from view cross join heard .* where view\.reset_at > 0/s;
+const LOOKS_AT_RESETS = /from view join heard .* where view\.reset_at > 0/s;
 
 /** A restored copy is gone through once. */
-const QUIETENS = /'restored from a backup'|set filed = 'log'|'status', 'interrupted'\)\s+from task/;
+const QUIETENS =
+  /'restored from a backup'|results = @restored|set filed = 'log'|@interrupted as text\)\s+from task/;
 
 /** Asked by `doctor` alone, in a process of its own. */
 const COUNTS_ALL_THAT_WAS_HEARD = /^\s*select\s+count\(\*\) filter .* as archived\s+from heard/s;
@@ -139,16 +141,17 @@ describe('query plans', () => {
 
   it('sort only what waits and what is shown', () => {
     const sorting = [...prepared].filter((sql) => planOf(sql).some((detail) => detail.includes('ORDER BY')));
-    // Archives that owe a flush, of all chats and of one view; calls that wait for a person; the rooms in which something waits; requests for pairing, and
+    // Archives that owe a flush, of all chats and of one view; calls that wait for a person; the rooms in which something waits; open offers; requests for pairing, and
     // which of the groups among them leaves; of a room, whose messages are read with it, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest. Of the journal, what is
     // forgotten at once, what is new and what has changed as one order, and what one turn or task did.
     expect(sorting.map((sql) => /\sfrom "?(\w+)/.exec(sql)?.[1]).sort()).toEqual([
       'archived',
       'archived',
       'asked_call',
-      ...Array<string>(5).fill('journal'),
+      ...Array<string>(4).fill('journal'),
       'message',
       'message',
+      'offer',
       'pairing',
       'pairing',
       'room',

@@ -18,7 +18,7 @@ interface Durable {
   readonly flush: Database['flush'];
   /** Throws if the file is no longer at its path, or if that cannot be checked. */
   stay(): void;
-  /** The error that `stay` threw, once the data is saved; null until then. */
+  /** The error that `stay` threw; null until then. */
   fault(): Fault | null;
   /** Closes the database once everything is on disk. */
   close(): Promise<void>;
@@ -61,9 +61,21 @@ export function durableIn(
     if (fault !== null) throw fault;
     const found = displaced();
     if (found === null) return;
-    fault = displacedFault(file, found);
+    fault = displacedFault(file, found, emptyLog());
     onLost(fault);
     throw fault;
+  }
+
+  /**
+   * Moves the log into the database, wherever that is now. If another file is in its place, the next start would replay
+   * the log into that one. Returns the error if it failed.
+   */
+  function emptyLog(): unknown {
+    try {
+      return void raw.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    } catch (error) {
+      return error;
+    }
   }
 
   return {
@@ -153,8 +165,8 @@ function identityOf(path: string): string | null {
   }
 }
 
-function displacedFault(file: string, { part, how }: Displaced): Fault {
+function displacedFault(file: string, { part, how }: Displaced, cause: unknown): Fault {
   const what = part === 'database' ? file : `the write-ahead log of ${file}`;
   const next = 'put it back or restore a backup, and start again';
-  return new Fault('store_unavailable', `${what} was ${how} while it was open; ${next}`);
+  return new Fault('store_unavailable', `${what} was ${how} while it was open; ${next}`, cause);
 }
