@@ -11,7 +11,7 @@ import { freshPersonaFile, withModel } from './persona-file.js';
 /** The prefix of a PERSONA.md that was moved aside. */
 export const DELETED = 'PERSONA.deleted-';
 
-interface Reader {
+interface PersonaReader {
   list: Personas['list'];
   get: Personas['get'];
   find: Personas['find'];
@@ -21,7 +21,7 @@ interface Reader {
 
 /** `make`: false if the persona exists. */
 export function personaChanges(
-  { list, get, find, library, asInLibrary }: Reader,
+  { list, get, find, library, asInLibrary }: PersonaReader,
   fileOf: (chatId: ChatId, personaId: PersonaId, name: string) => string,
   make: (chatId: ChatId, id: PersonaId, name: string, from: string | null) => Promise<boolean>,
   rules: { now(): number; mostInChat: number | undefined; models: readonly string[] | null },

@@ -135,7 +135,7 @@ export function commandStore(database: db.Database): CommandStore {
 
 const STOPPED = 'Somebody stopped this before its outcome was known.';
 
-interface TurnRow {
+interface OpenTurn {
   id: string;
   roomId: RoomId;
   personaId: PersonaId;
@@ -178,7 +178,7 @@ const DROP_REPLIES = `
   returning ${SEND_END}`;
 
 /** Ends a turn. Its messages count as answered, except those after `upTo`, which wait again. */
-function* abort({ id, roomId: room, personaId, batch }: TurnRow, now: number, upTo: number): db.Verb<void> {
+function* abort({ id, roomId: room, personaId, batch }: OpenTurn, now: number, upTo: number): db.Verb<void> {
   const again = yield* db.column<number>(WAIT_AGAIN, { id, batch, upTo });
   if (again.length > 0) {
     yield* db.tell(UNHEAR, { room, upTo, ids: JSON.stringify(again) });
@@ -197,8 +197,8 @@ function* abort({ id, roomId: room, personaId, batch }: TurnRow, now: number, up
 }
 
 function* stop({ room, turnId }: Effect<'stop'>, now: number): db.Verb<string | null> {
-  const current = yield* db.one<TurnRow>(RUNNING, room);
-  const turns = [current, ...(yield* db.all<TurnRow>(SUSPENDED, room))];
+  const current = yield* db.one<OpenTurn>(RUNNING, room);
+  const turns = [current, ...(yield* db.all<OpenTurn>(SUSPENDED, room))];
   const stopped = turns.find((turn) => turn?.id === turnId);
   if (!stopped) return null;
   yield* abort(stopped, now, Number.MAX_SAFE_INTEGER);
@@ -207,7 +207,7 @@ function* stop({ room, turnId }: Effect<'stop'>, now: number): db.Verb<string | 
 }
 
 function* suppress({ room, upTo }: Effect<'suppress'>, now: number): db.Verb<string | null> {
-  const current = yield* db.one<TurnRow>(RUNNING, room);
+  const current = yield* db.one<OpenTurn>(RUNNING, room);
   const [first = upTo + 1] = current ? (JSON.parse(current.batch) as number[]) : [];
   const begun = current && first <= upTo ? current : undefined;
   if (begun) {
@@ -219,12 +219,12 @@ function* suppress({ room, upTo }: Effect<'suppress'>, now: number): db.Verb<str
 }
 
 function* reset({ room, personaId, upTo }: Effect<'reset'>, now: number): db.Verb<string | null> {
-  const current = yield* db.one<TurnRow>(RUNNING, room);
+  const current = yield* db.one<OpenTurn>(RUNNING, room);
   const aborted = current?.personaId === personaId ? current : undefined;
   if (aborted) yield* abort(aborted, now, upTo);
   // Without a turn, a worker may be about to start one with messages that are forgotten here.
   else if (!current) yield* db.tell(MOVE_FENCE_ON, room);
-  for (const turn of yield* db.all<TurnRow>(SUSPENDED, room)) {
+  for (const turn of yield* db.all<OpenTurn>(SUSPENDED, room)) {
     // A suspended turn's messages count as heard, so none of them waits again.
     if (turn.personaId === personaId) yield* abort(turn, now, Number.MAX_SAFE_INTEGER);
   }

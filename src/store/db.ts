@@ -62,10 +62,10 @@ function first<T>(row: Record<string, T> | undefined): T | undefined {
 }
 
 /**
- * What a writing verb works on: chats (or rooms of them), words for what concerns all chats, or nothing, if its
- * statements are each right by themselves. Writers of one subject take turns. SQLite has a single writer and ignores it.
+ * Chats (or rooms of them) that a writing verb works on, words for what concerns all chats, or nothing, if each of its
+ * statements is right by itself. Writers of the same take turns. SQLite has a single writer and ignores it.
  */
-export type Subject = string | readonly (string | null | undefined)[];
+export type WorkedOn = string | readonly (string | null | undefined)[];
 
 /** Pairing, approvals and aliases. */
 export const ACCESS = 'access';
@@ -93,9 +93,9 @@ export interface Database extends Reader {
   /** As `read`, but nothing with a lower number is committed afterwards: for cursors over ids of several chats. */
   settled<T>(verb: () => Verb<T>): Promise<T>;
   /** Atomic, and in the database when it resolves. */
-  write<T>(of: Subject, verb: () => Verb<T>): Promise<T>;
+  write<T>(of: WorkedOn, verb: () => Verb<T>): Promise<T>;
   /** As `write`, for a single statement. Returns the number of rows changed. */
-  writeOne(of: Subject, sql: string, ...values: unknown[]): Promise<number>;
+  writeOne(of: WorkedOn, sql: string, ...values: unknown[]): Promise<number>;
   /** Makes what was committed before `begin` survive a power cut; `done` resolves when it does. */
   readonly flush: { begin(): void; done(): Promise<void> };
   /**

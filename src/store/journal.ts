@@ -20,7 +20,7 @@ export function turnOf(origin: string): string | null {
 const CAUSE = `
   select (select max(id) from message where number_in(id, turn.batch) and author_kind <> 'persona') as cause
   from turn where turn.id = ?`;
-/** What the end of an outbox entry tells the journal. */
+/** The columns that tell the journal how an outbox entry ended. */
 export const SEND_END = columns('id turnId state platformMessageId error finishedAt');
 export interface SendEnd {
   id: number;
@@ -222,7 +222,7 @@ const LEFT = `select n, id, turn_id as turnId from journal where ${IS_LEFT} and 
 const INTERRUPT = `update journal set ${INTERRUPTED}, changed = next_change() where n = @n`;
 const INTERRUPT_OF_TASK = changingEntries(INTERRUPTED, `status = 'pending' and ${doneBy('@taskId')}`);
 const SAID = 'n, id, status, entry, results, turn_id is not null as isOfTurn';
-interface SaidRow {
+interface WordsRow {
   n: number;
   id: string;
   status: string | null;
@@ -279,7 +279,7 @@ export function* endTaskEntries(
 }
 
 /** Reduces a forgotten entry to the fact that it happened, and when. */
-function* silence({ n, status, entry: body, results }: SaidRow): db.Verb<void> {
+function* silence({ n, status, entry: body, results }: WordsRow): db.Verb<void> {
   const entry: JournalEntry = JSON.parse(body);
   if (status === null && 'content' in entry) entry.content = '';
   else if ('action' in entry) {
@@ -297,7 +297,7 @@ function* silence({ n, status, entry: body, results }: SaidRow): db.Verb<void> {
 
 /** Makes a persona forget what was said in a room up to a message, and what it did in response. */
 export function* forgetEntries(room: RoomId, personaId: PersonaId, upTo: number): db.Verb<void> {
-  for (const row of yield* db.all<SaidRow>(SAID_IN_ROOM, { room, personaId, upTo })) {
+  for (const row of yield* db.all<WordsRow>(SAID_IN_ROOM, { room, personaId, upTo })) {
     const message =
       row.isOfTurn === 1 || row.status !== null ? 0 : Number(/^evt-(\d+)$/.exec(row.id)?.[1] ?? 0);
     if (message <= upTo) yield* silence(row);
@@ -307,5 +307,5 @@ export function* forgetEntries(room: RoomId, personaId: PersonaId, upTo: number)
 /** Forgets messages that nobody may see any more. */
 export function* forgetMessageEntries(ids: readonly number[]): db.Verb<void> {
   const entries = JSON.stringify(ids.map(eventIdOf));
-  for (const row of yield* db.all<SaidRow>(SAID_OF_MESSAGES, { ids: entries })) yield* silence(row);
+  for (const row of yield* db.all<WordsRow>(SAID_OF_MESSAGES, { ids: entries })) yield* silence(row);
 }

@@ -62,25 +62,35 @@ export function commandOf(
 }
 
 /** The first word of a command's argument; the first verb is the default. */
-export interface Verb extends CommandVerb {
+export interface RunnableVerb extends CommandVerb {
   changes: boolean;
   /** Not listed; reached only through a button or an answer. */
   isHidden?: true;
   run(call: CommandCall, rest: string): Promise<CommandAnswer>;
 }
 
-export function reading(name: string, description: string, run: Verb['run'], rest?: Verb['rest']): Verb {
+export function reading(
+  name: string,
+  description: string,
+  run: RunnableVerb['run'],
+  rest?: RunnableVerb['rest'],
+): RunnableVerb {
   return { name, description, changes: false, run, ...(rest && { rest }) };
 }
 
-export function changing(name: string, description: string, run: Verb['run'], rest?: Verb['rest']): Verb {
+export function changing(
+  name: string,
+  description: string,
+  run: RunnableVerb['run'],
+  rest?: RunnableVerb['rest'],
+): RunnableVerb {
   return { ...reading(name, description, run, rest), changes: true };
 }
 
 /** A command with verbs. An unknown verb, or a missing required text, gets the usage. */
 export function withVerbs(
   command: Omit<ChatCommand, 'verbs' | 'changes' | 'run'>,
-  verbs: readonly Verb[],
+  verbs: readonly RunnableVerb[],
 ): ChatCommand {
   const listed = verbs.filter(({ isHidden }) => !isHidden);
   const usage = listed.map(({ name, description, rest }, n) => {

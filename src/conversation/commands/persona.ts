@@ -11,8 +11,8 @@ import {
   type CommandAnswer,
   type CommandCall,
   changing,
+  type RunnableVerb,
   reading,
-  type Verb,
   withVerbs,
 } from './command.js';
 import { words } from './parse.js';
@@ -64,8 +64,8 @@ function onPersona(
   verb: string,
   description: string,
   work: (call: CommandCall, found: Persona) => Promise<CommandAnswer>,
-): Verb {
-  const run: Verb['run'] = async (call, rest) => {
+): RunnableVerb {
+  const run: RunnableVerb['run'] = async (call, rest) => {
     const asked = nameIn(words(rest));
     const found = await call.personas.find(call.command.chat.id, asked);
     return found ? work(call, found) : notFound(asked);

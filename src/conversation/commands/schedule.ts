@@ -8,8 +8,8 @@ import {
   type CommandAnswer,
   type CommandCall,
   changing,
+  type RunnableVerb,
   reading,
-  type Verb,
   withVerbs,
 } from './command.js';
 import { verbAndRest } from './parse.js';
@@ -41,8 +41,8 @@ export const schedule: ChatCommand = withVerbs(
   ],
 );
 
-function change(name: 'pause' | 'resume' | 'cancel', description: string, outcome: string): Verb {
-  const run: Verb['run'] = (call, rest) =>
+function change(name: 'pause' | 'resume' | 'cancel', description: string, outcome: string): RunnableVerb {
+  const run: RunnableVerb['run'] = (call, rest) =>
     onTask(call, rest, async (job, jobs) => {
       const answer = await jobs[name](job);
       if (!answer.ok) return answer.reason;

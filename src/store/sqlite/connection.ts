@@ -14,7 +14,7 @@ import { SQLITE, spelled, watchedTable } from '../dialect.js';
 import { type Busy, storeFault, WriteQueue, withBusyRetry } from './busy.js';
 import { durableIn } from './durable.js';
 
-/** What answers a verb's statements, prepared on first use; also for migrations and files of others. */
+/** Answers a verb's statements, prepared on first use; also for migrations and files of others. */
 export interface Statements {
   one<Row>(sql: string, ...values: unknown[]): Row | undefined;
   all<Row>(sql: string, ...values: unknown[]): Row[];
