@@ -115,7 +115,7 @@ const NEWEST = `
   from room join chat on chat.id = room.chat_id
   where chat.channel = ? and newest_platform_id is not null`;
 const STATE = `
-  select name, value from channel_state where channel = ? and number_in(name, ?)`;
+  select name, value from channel_state where channel = ? and text_in(name, ?)`;
 
 /** A channel's state, by name; also for `doctor`, beside a running gateway. */
 export function channelState(
