@@ -95,7 +95,7 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
   const turnId = `past-${n}`;
   const reply = `echo: This was said long ago, as number ${n}.`;
   const hearers = [DEFAULT_PERSONA];
-  const claim = await store.startTurn({
+  const claim = await store.hear({
     seen,
     lease,
     turn: { id: turnId, personaId: DEFAULT_PERSONA, batch: waiting, taken: waiting, addressed: [] },

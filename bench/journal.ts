@@ -42,9 +42,11 @@ function phases(call: string): { intent: JournalWrite; outcome: JournalWrite } {
 async function callOnce(store: Store, claim: Claim, call: string, journalled: boolean): Promise<number> {
   const { intent, outcome } = phases(call);
   const begun = performance.now();
-  await store.addStep(claim, TURN, { kind: 'call', callId: call }, journalled ? [intent] : []);
+  await store.addStep(claim, TURN, { kind: 'call', callId: call }, NOW, {
+    entries: journalled ? [intent] : [],
+  });
   const result = { kind: 'result', callId: call, content: 'x'.repeat(2_000), failed: false } as const;
-  await store.addStep(claim, TURN, result, journalled ? [outcome] : []);
+  await store.addStep(claim, TURN, result, NOW, { entries: journalled ? [outcome] : [] });
   return performance.now() - begun;
 }
 

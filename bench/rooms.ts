@@ -49,7 +49,7 @@ async function say(store: Store, n: number): Promise<void> {
   if (!seen) throw new Error('nothing waits');
   const waiting = seen.waiting.map(({ id }) => id);
   const turnId = `t${n}`;
-  const claim = await store.startTurn({
+  const claim = await store.hear({
     seen,
     lease: { owner: OWNER, now: NOW + n, leaseMs: 1_000 },
     turn: { id: turnId, personaId: 'luna', batch: waiting, taken: waiting, addressed: PERSONAS },

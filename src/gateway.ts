@@ -45,7 +45,7 @@ export function createGateway(parts: GatewayParts) {
   let stopped: Promise<void> | null = null;
 
   async function start(): Promise<void> {
-    conversation.takeUp(await store.recover({ owner, channels: names, now: clock.now() }));
+    conversation.takeUp(await store.pending({ owner, channels: names, now: clock.now(), atStart: true }));
     unwatchStore = store.watch(lookAround);
     stopLooking = clock.after(LOOK_EVERY_MS, lookAgain);
     await Promise.all(

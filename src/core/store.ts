@@ -93,6 +93,8 @@ export interface Spent {
 export interface HeardNow {
   seen: Claim;
   lease: Lease;
+  /** null: the messages are for nobody. */
+  turn: { id: string; personaId: PersonaId; batch: number[]; taken: number[]; addressed: PersonaId[] } | null;
   noted: number[];
   hearers: PersonaId[];
   exchange: GroupRound | null;
@@ -125,42 +127,35 @@ export interface RoomStore {
   readRoom(room: RoomId, owner: string, now: number): Promise<RoomState | null>;
   /** A room as seen: to resume its unfinished turn, or for slow work before a new one. null if it moved or is held. */
   claim(seen: Claim, lease: Lease): Promise<Claimed | null>;
-  renew(claim: Claim, now: number, leaseMs: number): Promise<boolean>;
-  release(claim: Claim): Promise<void>;
+  /** Prolongs a claim; null releases it. */
+  hold(claim: Claim, until: number | null): Promise<boolean>;
   /**
    * Claims a room as seen and starts a turn over `batch`, of which `taken` were waiting. The persona and `addressed`
    * hear `taken` as addressed to them; `noted` are done; other `hearers` overhear both. Take older messages first:
-   * flush cursors rely on increasing positions. null if the fence has moved or another process holds the room.
+   * flush cursors rely on increasing positions. Without a turn, the claim is released at once. null if the fence has
+   * moved or another process holds the room.
    */
-  startTurn(
-    start: HeardNow & {
-      turn: { id: string; personaId: PersonaId; batch: number[]; taken: number[]; addressed: PersonaId[] };
-    },
-  ): Promise<Claim | null>;
-  /** As `startTurn` without a turn; releases a claim on the room. */
-  markHeard(note: HeardNow): Promise<boolean>;
+  hear(heard: HeardNow): Promise<Claim | null>;
   keepFiles(
     claim: Claim,
     message: { id: number; text: string; attachments: StoredAttachment[]; tainted?: true },
   ): Promise<boolean>;
   /**
-   * At start: releases expired leases and those of this `owner`. Running turns, commands and sends count one crash.
-   * Pending journal entries are interrupted, except sends and calls that wait for a person.
+   * `atStart`: first releases expired leases and those of this `owner`. Running turns, commands and sends count one
+   * crash. Pending journal entries are interrupted, except sends and calls that wait for a person.
    */
-  recover(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;
-  pending(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;
+  pending(ask: { owner: string; channels: string[]; now: number; atStart?: true }): Promise<Pending>;
 }
 
 export interface TurnStore {
-  addStep(claim: Claim, turnId: string, step: Step, entries?: readonly JournalWrite[]): Promise<boolean>;
   /**
-   * Appends `step`, counts its messages as heard, and releases the room. A `resume` receipt, the time limit or a
-   * decision about `question` resumes it.
+   * A `waiting` step also suspends the turn: its messages count as heard, and the room is released. A `resume` receipt,
+   * the time limit or a decision about `question` resumes it.
    */
-  suspend(
+  addStep(
     claim: Claim,
     turnId: string,
-    step: Step & { kind: 'waiting' },
+    step: Step,
     now: number,
     more?: { entries?: readonly JournalWrite[]; question?: NewQuestion },
   ): Promise<boolean>;

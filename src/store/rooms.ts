@@ -8,13 +8,13 @@ import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
 import { channelOf, type PersonaId, type RoomId } from '../core/ids.js';
 import type { PendingCommand } from '../core/receipt.js';
-import type { Alarm, Claimed, HeardNow, Lease, Pending, RoomState, RoomStore } from '../core/store.js';
+import type { Alarm, Claim, Claimed, HeardNow, Lease, Pending, RoomState, RoomStore } from '../core/store.js';
 import type { Step, StoredMessage } from '../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import * as db from './db.js';
 import { interruptLeft } from './journal.js';
 import { shownParts } from './live.js';
-import { columns, insertInto } from './sql.js';
+import { bound, columns, insertInto } from './sql.js';
 import { MESSAGE_COLUMNS, type MessageRow, reviseRoom, toMessage } from './transcript.js';
 import { addUsage, findSetting, setSetting } from './values.js';
 
@@ -97,14 +97,10 @@ function toWaiting(row: WaitingRow): StoredMessage {
 
 // ── Starting a turn ────────────────────────────────────────────────────────────────────────────────────────
 
-type StartTurn = Parameters<RoomStore['startTurn']>[0];
-
-const occupy = (owner: string) => `
-  update room set lease_owner = ${owner}, lease_until = @until, fence = fence + 1, exchange = @exchange,
+const OCCUPY = `
+  update room set lease_owner = @holder, lease_until = @until, fence = fence + 1, exchange = @exchange,
     turns_for_bots = case @forBots when 1 then turns_for_bots + 1 when 0 then 0 else turns_for_bots end
   where id = @room and fence = @fence and ${IS_FREE} returning newest_message`;
-const OCCUPY_FOR_TURN = occupy('@owner');
-const OCCUPY_BRIEFLY = occupy('null');
 const ADD_TURN = `
   insert into turn (id, room_id, persona_id, state, started_at, batch, first_message)
   values (@id, @room, @personaId, 'running', @now, @batch, @first)`;
@@ -114,29 +110,27 @@ const TAKE = `
   where number_in(id, @ids) and room_id = @room and state = 'waiting'`;
 const HEAR = `${insertInto('heard', 'roomId personaId addressed heardAfter messageId')} on conflict do nothing`;
 
-/** Claims the room for the turn, or for the duration of the transaction. Returns the room's newest message. */
-function* occupied(sql: string, asked: HeardNow, forBots: boolean | undefined) {
-  const { room, fence } = asked.seen;
-  const { owner, now, leaseMs } = asked.lease;
-  const exchange = asked.exchange && JSON.stringify(asked.exchange);
-  const bots = forBots === undefined ? null : Number(forBots);
-  return yield* db.value<number>(sql, {
-    room,
-    fence,
-    owner,
-    now,
-    until: now + leaseMs,
-    exchange,
-    forBots: bots,
-  });
-}
-
-/** All of the messages must still be waiting; all hearers then hear them. */
-function* takeAndHear(
-  heardAfter: number,
-  { seen: { room }, noted, hearers }: HeardNow,
-  turn: StartTurn['turn'] | null,
-): db.Verb<void> {
+/** Claims the room for the turn, or without one for the duration of the transaction. */
+function* hear(zone: Zone, heard: HeardNow): db.Verb<Claim | null> {
+  const { seen, lease, turn, noted, hearers, exchange, spent } = heard;
+  const { room, fence } = seen;
+  const { owner, now } = lease;
+  const heardAfter = yield* db.value<number>(
+    OCCUPY,
+    bound({
+      ...{ room, fence, owner, now, exchange, holder: turn && owner, until: now + lease.leaseMs },
+      // Only a turn increases the count of turns for bots.
+      forBots: turn === null && heard.forBots ? null : heard.forBots,
+    }),
+  );
+  if (heardAfter === undefined) return null;
+  if (turn) {
+    const { id, personaId } = turn;
+    const batch = [...turn.batch].sort((a, b) => a - b);
+    const [first] = batch;
+    if (first === undefined) throw new Fault('internal', `turn ${id} has no messages to answer`);
+    yield* db.tell(ADD_TURN, { id, room, personaId, batch: JSON.stringify(batch), first, now });
+  }
   const taken = turn?.taken ?? [];
   const all = [...taken, ...noted];
   if (all.length > 0) {
@@ -145,46 +139,19 @@ function* takeAndHear(
       throw new Fault('internal', `not all of the messages ${all.join(', ')} are waiting in ${room}`);
     }
   }
-  const addressed = turn ? new Set([turn.personaId, ...turn.addressed]) : new Set<PersonaId>();
-  for (const personaId of addressed) {
-    for (const messageId of taken)
-      yield* db.tell(HEAR, { roomId: room, personaId, addressed: 1, heardAfter, messageId });
-  }
-  for (const personaId of hearers) {
-    for (const messageId of addressed.has(personaId) ? noted : all) {
-      yield* db.tell(HEAR, { roomId: room, personaId, addressed: 0, heardAfter, messageId });
+  const addressed = new Set(turn ? [turn.personaId, ...turn.addressed] : []);
+  const hears = function* (personaId: PersonaId, messages: number[], isAddressed: 0 | 1): db.Verb<void> {
+    for (const messageId of messages) {
+      yield* db.tell(HEAR, { roomId: room, personaId, addressed: isAddressed, heardAfter, messageId });
     }
+  };
+  for (const personaId of addressed) yield* hears(personaId, taken, 1);
+  for (const personaId of hearers) yield* hears(personaId, addressed.has(personaId) ? noted : all, 0);
+  if (spent) {
+    const { usage, ...whose } = spent;
+    yield* addUsage(zone, { room, ...whose }, { turns: 0, ...usage }, now);
   }
-}
-
-function* charge(zone: Zone, { seen, lease, spent }: HeardNow): db.Verb<void> {
-  if (!spent) return;
-  const { usage, ...whose } = spent;
-  yield* addUsage(zone, { room: seen.room, ...whose }, { turns: 0, ...usage }, lease.now);
-}
-
-function* startTurn(zone: Zone, start: StartTurn) {
-  const { seen, lease, turn } = start;
-  const { room, fence } = seen;
-  const heardAfter = yield* occupied(OCCUPY_FOR_TURN, start, start.forBots);
-  if (heardAfter === undefined) return null;
-  const { id, personaId } = turn;
-  if (turn.batch.length === 0) throw new Fault('internal', `turn ${id} has no messages to answer`);
-  const batch = [...turn.batch].sort((a, b) => a - b);
-  const [first] = batch;
-  yield* db.tell(ADD_TURN, { id, room, personaId, batch: JSON.stringify(batch), first, now: lease.now });
-  yield* takeAndHear(heardAfter, start, turn);
-  yield* charge(zone, start);
   return { room, fence: fence + 1 };
-}
-
-function* markHeard(zone: Zone, note: HeardNow): db.Verb<boolean> {
-  // A note may reset the count of turns for bots; only a turn increases it.
-  const heardAfter = yield* occupied(OCCUPY_BRIEFLY, note, note.forBots === false ? false : undefined);
-  if (heardAfter === undefined) return false;
-  yield* takeAndHear(heardAfter, note, null);
-  yield* charge(zone, note);
-  return true;
 }
 
 // ── Resuming a turn ────────────────────────────────────────────────────────────────────────────────────────
@@ -324,15 +291,12 @@ function* recover(channels: string[], ask: { owner: string; now: number }): db.V
 export function roomStore(database: db.Database): RoomStore {
   return {
     readRoom: (room, owner, now) => database.look(() => readRoom(room, owner, now)),
-    startTurn: (start) => database.write(start.seen.room, () => startTurn(database.zone, start)),
-    markHeard: (note) => database.write(note.seen.room, () => markHeard(database.zone, note)),
+    hear: (heard) => database.write(heard.seen.room, () => hear(database.zone, heard)),
     claim: (seen, lease) => database.write(seen.room, () => claim(seen, lease)),
-    async renew({ room, fence }, now, leaseMs) {
-      const sql = `update room set lease_until = @until where ${IS_HELD}`;
-      return (await database.writeOne(room, sql, { room, fence, until: now + leaseMs })) === 1;
-    },
-    async release({ room, fence }) {
-      await database.writeOne(room, `update room set lease_owner = null where ${IS_HELD}`, { room, fence });
+    async hold({ room, fence }, until) {
+      const change = until === null ? 'lease_owner = null' : 'lease_until = @until';
+      const sql = `update room set ${change} where ${IS_HELD}`;
+      return (await database.writeOne(room, sql, { room, fence, until })) === 1;
     },
     keepFiles: ({ room, fence }, { id, text, attachments, tainted }) =>
       database.write(room, function* () {
@@ -341,7 +305,9 @@ export function roomStore(database: db.Database): RoomStore {
         if (state === 'done') yield* reviseRoom(room);
         return state !== undefined;
       }),
-    recover: ({ owner, channels, now }) => database.write(db.UPKEEP, () => recover(channels, { owner, now })),
-    pending: ({ owner, channels, now }) => database.read(() => pendingIn(channels, { owner, now })),
+    pending: ({ channels, atStart, ...ask }) =>
+      atStart
+        ? database.write(db.UPKEEP, () => recover(channels, ask))
+        : database.read(() => pendingIn(channels, ask)),
   };
 }

@@ -282,27 +282,20 @@ function* finish(zone: Zone, ending: Finish): db.Verb<Awaited<ReturnType<TurnSto
 
 export function turnStore(database: db.Database): TurnStore {
   return {
-    addStep: (claim, turnId, step, entries = []) =>
-      database.write(claim.room, function* () {
+    addStep: (claim, turnId, step, now, { entries = [], question } = {}) =>
+      database.write(step.kind === 'waiting' ? [claim.room, db.WAITS] : claim.room, function* () {
         const row = yield* runningTurn(claim, turnId);
         if (!row) return false;
         yield* addStep(turnId, step);
-        if (usesTools(step) && row.usedTools === 0) {
+        yield* writeJournal(entries, row.owner);
+        if (step.kind === 'waiting') {
+          yield* db.tell(SUSPEND, { turnId, waitsFor: step.waitsFor, until: step.until });
+          if (question) yield* askPeople(question);
+          yield* resumeWithEarly(step.waitsFor, now);
+          yield* freeRoom(claim.room);
+        } else if (usesTools(step) && row.usedTools === 0) {
           yield* db.tell('update turn set used_tools = 1 where id = ?', turnId);
         }
-        yield* writeJournal(entries, row.owner);
-        return true;
-      }),
-    suspend: (claim, turnId, step, now, { entries = [], question } = {}) =>
-      database.write([claim.room, db.WAITS], function* () {
-        const row = yield* runningTurn(claim, turnId);
-        if (!row) return false;
-        yield* addStep(turnId, step);
-        yield* writeJournal(entries, row.owner);
-        yield* db.tell(SUSPEND, { turnId, waitsFor: step.waitsFor, until: step.until });
-        if (question) yield* askPeople(question);
-        yield* resumeWithEarly(step.waitsFor, now);
-        yield* freeRoom(claim.room);
         return true;
       }),
     finish: (ending) => database.write(ending.claim.room, () => finish(database.zone, ending)),

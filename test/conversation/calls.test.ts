@@ -113,13 +113,13 @@ describe('the record of a call', () => {
     let isFull = true;
     const around = (store: Store): Store => ({
       ...store,
-      addStep: async (claim, turnId, step, written) => {
-        if (isFull && written?.some(({ kind }) => kind === 'intent')) {
+      addStep: async (claim, turnId, step, now, more) => {
+        if (isFull && more?.entries?.some(({ kind }) => kind === 'intent')) {
           isFull = false;
           expect(ran).toBe(0);
           throw new Fault('store_unavailable', 'disk full');
         }
-        return store.addStep(claim, turnId, step, written);
+        return store.addStep(claim, turnId, step, now, more);
       },
     });
     await open([{ name: 'act', arguments: {} }], {
@@ -196,10 +196,10 @@ describe('a call that is cut off', () => {
     const act = tool('act', () => new Promise<never>(() => void begun++));
     const around = (store: Store): Store => ({
       ...store,
-      addStep: (claim, turnId, step, written) =>
+      addStep: (claim, turnId, step, now, more) =>
         holds && step.kind === 'result'
           ? new Promise<never>(() => {})
-          : store.addStep(claim, turnId, step, written),
+          : store.addStep(claim, turnId, step, now, more),
     });
     await open([{ name: 'act', arguments: {} }], { around, tools: [act] });
     await on.say('go');
@@ -219,9 +219,9 @@ describe('a call that is cut off', () => {
     let isDead = false;
     const around = (store: Store): Store => ({
       ...store,
-      addStep: (claim, turnId, step, written) =>
+      addStep: (claim, turnId, step, now, more) =>
         isDead || step.kind !== 'result'
-          ? store.addStep(claim, turnId, step, written)
+          ? store.addStep(claim, turnId, step, now, more)
           : new Promise<never>(() => {}),
     });
     await open([{ name: 'act', arguments: {} }], {

@@ -294,7 +294,7 @@ describe('a message that was being sent when the process ended, many times', () 
     const { id } = (await on.store.nextDelivery('test_1', 'test', Date.now())) ?? { id: 0 };
     for (let ends = 0; ends < 6; ends++) {
       await on.store.claimDelivery(id, { owner: 'test', now: Date.now(), leaseMs: 60_000 });
-      await on.store.recover(asOwner());
+      await on.store.pending({ ...asOwner(), atStart: true });
     }
     on.conversation.takeUp(await on.store.pending(asOwner()));
     await on.settled();

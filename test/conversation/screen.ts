@@ -265,7 +265,7 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
       const batch = seen.waiting.map(({ id }) => id);
       const turn = { id: turnId, personaId: 'default', batch, taken: batch, addressed: [] };
       const none = { noted: [], hearers: [], exchange: null };
-      const begun = await store.startTurn({ seen, lease: lease(), turn, ...none });
+      const begun = await store.hear({ seen, lease: lease(), turn, ...none });
       if (!begun) throw new Error('the turn does not begin');
       let claim = begun;
       const deliveries = (text: string) =>
@@ -357,7 +357,12 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
       deliver.stop().force();
       process = { dead: false };
       deliver = deliverIn(process);
-      const { chats } = await store.recover({ owner: 'me', channels: ['test'], now: clock.now() });
+      const { chats } = await store.pending({
+        owner: 'me',
+        channels: ['test'],
+        now: clock.now(),
+        atStart: true,
+      });
       for (const chat of chats) deliver.wake(chat);
     },
     settle,

@@ -420,7 +420,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   });
   const receive = (...events: InboundEvent[]) =>
     conversation.receive({ channel: 'test', account: 'bot', events });
-  conversation.takeUp(await store.recover({ owner, channels: ['test'], now: clock.now() }));
+  conversation.takeUp(await store.pending({ owner, channels: ['test'], now: clock.now(), atStart: true }));
   conversation.takeUpWindows(['test']);
 
   const jobClock = {

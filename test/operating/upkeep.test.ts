@@ -96,8 +96,13 @@ async function talk(id: string, at: number, { room = CHAT, deliver = true } = {}
   await receive(store, [message(`m-${id}`, `question ${id}`, { chat, sentAt: at })], { now: at });
   const turn = await begun(store, id, { room, now: at });
   const calls = [{ id: 'c', name: 'look', arguments: `{"for":"${id}"}` }];
-  await store.addStep(turn.claim, id, { kind: 'answer', text: '', calls });
-  await store.addStep(turn.claim, id, { kind: 'result', callId: 'c', content: `found ${id}`, failed: false });
+  await store.addStep(turn.claim, id, { kind: 'answer', text: '', calls }, NOW);
+  await store.addStep(
+    turn.claim,
+    id,
+    { kind: 'result', callId: 'c', content: `found ${id}`, failed: false },
+    NOW,
+  );
   const deliveries = [delivery(`turn:${id}`, `reply of ${id}`)];
   expect(await finish(store, turn, id, { deliveries, now: at })).toBe('finished');
   if (deliver) {
@@ -223,7 +228,7 @@ describe('what is kept too long', () => {
     await receive(store, [message('s', 'waits for somebody', { chat: chatAt('test_3') })]);
     const waits = await begun(store, 'suspended', { room: 'test_3' });
     const step = { kind: 'waiting' as const, callId: 'c', waitsFor: 'k', until: null };
-    await store.suspend(waits.claim, 'suspended', step, NOW);
+    await store.addStep(waits.claim, 'suspended', step, NOW);
     await receive(store, [message('r', 'runs', { chat: chatAt('test_4') })]);
     await begun(store, 'running', { room: 'test_4' });
     await receive(store, [message('w', 'waits', { chat: chatAt('test_5') })]);

@@ -82,8 +82,8 @@ async function fill(seed: number, turns: number): Promise<void> {
     const turn = await begun(store, id, { hearers: ['luna'] });
     const args = JSON.stringify({ content: maybe(), list: [maybe()] });
     const calls = number(2) === 0 ? [{ id: 'c', name: 'write', arguments: args }] : [];
-    await store.addStep(turn.claim, id, { kind: 'answer', text: maybe(), calls });
-    await store.addStep(turn.claim, id, { kind: 'result', callId: 'c', content: args, failed: false });
+    await store.addStep(turn.claim, id, { kind: 'answer', text: maybe(), calls }, NOW);
+    await store.addStep(turn.claim, id, { kind: 'result', callId: 'c', content: args, failed: false }, NOW);
     await finish(store, turn, id, {
       reply: maybe(),
       given: { memory: maybe(), dailyLog: maybe(), recalled: maybe(), summary: maybe() },

@@ -192,8 +192,8 @@ async function useEverything(store: Store): Promise<void> {
   await store.cursor('test', 'bot');
   const turn = await begun(store, 't1', { hearers: ['luna'] });
   await store.running(CHAT);
-  await store.renew(turn.claim, NOW, 1);
-  await store.addStep(turn.claim, 't1', { kind: 'call', callId: 'c' });
+  await store.hold(turn.claim, NOW + 1);
+  await store.addStep(turn.claim, 't1', { kind: 'call', callId: 'c' }, NOW);
   await store.fail(turn.claim, 't1');
   const again = await claimed(store);
   await finish(store, again, 't1', {
@@ -331,7 +331,7 @@ async function useViews(store: Store): Promise<void> {
   const personaId = 'default';
   await receive(store, [message('1', 'a', { chat: chatAt(room) })]);
   const turn = await begun(store, 'v1', { room });
-  await store.addStep(turn.claim, 'v1', { kind: 'answer', text: 'b', calls: [] });
+  await store.addStep(turn.claim, 'v1', { kind: 'answer', text: 'b', calls: [] }, NOW);
   await finish(store, turn, 'v1', {
     measured: { counted: 1, estimated: 1 },
     given: { memory: '', dailyLog: '', recalled: '', summary: '' },
@@ -462,12 +462,12 @@ async function useRest(store: Store): Promise<void> {
   await store.show('r1', [part]);
   await store.keepFiles(turn.claim, { id: 1, text: '', attachments: [] });
   const waiting = { kind: 'waiting', callId: 'c', waitsFor: 'w', until: null } as const;
-  await store.suspend(turn.claim, 'r1', waiting, NOW);
+  await store.addStep(turn.claim, 'r1', waiting, NOW);
   await store.suspended(room);
   await receive(store, [{ kind: 'resume', waitsFor: 'w', content: '', failed: false }]);
   await receive(store, [{ kind: 'resume', waitsFor: 'early', content: '', failed: false }]);
   const again = await claimed(store, room);
-  await store.release(again.claim);
+  await store.hold(again.claim, null);
   await store.show('unknown', [{ ...part, platformMessageId: 'p' }]);
   await store.retract([1], NOW);
   await store.shownAfter({ origin: 'turn:r1', personaId, part: 0 });

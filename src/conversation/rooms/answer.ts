@@ -266,14 +266,14 @@ async function saveStep(
   { entries = [], asked }: StepExtras = {},
 ): Promise<boolean> {
   const { store, clock, deliver, rulesFor } = services;
-  if (step.kind !== 'waiting') return store.addStep(claim, turn.id, step, entries);
-  if (!asked) return store.suspend(claim, turn.id, step, clock.now(), { entries });
+  const now = clock.now();
+  if (!asked) return store.addStep(claim, turn.id, step, now, { entries });
   const { controlChats } = rulesFor(chat.channel);
   const who = `${shownName(personaName(personas, turn.personaId))} in the chat ${shownName(chat.title)} (${shownName(chat.id)})`;
   const wants = `${who} wants to call ${shownName(asked.tool)}. ${sentence(asked.why)}`;
   const where = { chat, room, controlChats };
   const question = await questionAbout(services, where, asked, wants, 'To allow it once');
-  const isStored = await store.suspend(claim, turn.id, step, clock.now(), { entries, question });
+  const isStored = await store.addStep(claim, turn.id, step, now, { entries, question });
   if (isStored) for (const { chatId } of question.posts) deliver.wake(chatId);
   return isStored;
 }

@@ -54,7 +54,7 @@ async function runSeen(services: RoomServices, run: RoomRun, seen: RoomState): P
   if (begun === 'nothing to answer') return DONE;
   if (begun === 'look again') return AGAIN;
   if (run.signal.aborted) {
-    await store.release(begun.claim);
+    await store.hold(begun.claim, null);
     return AGAIN;
   }
   const { chat, turn } = begun;
@@ -105,22 +105,21 @@ async function beginTurn(
   if (decided === null) return 'look again';
 
   const { meter, personas } = decided;
-  const { turn, noted, exchange, forBots } = decided.next;
+  const { noted, exchange, forBots } = decided.next;
+  const turn = decided.next.turn && { id: newId(), ...decided.next.turn };
   const spent = meter?.spent(turn?.personaId ?? chat.activePersona);
   const hearers = presentIn(chat, personas);
   const lease = leaseOf(services);
-  const begin = { seen: run.claim ?? seen, lease, noted, hearers, exchange, forBots, spent };
+  const heardNow = { seen: run.claim ?? seen, lease, turn, noted, hearers, exchange, forBots, spent };
+  const claim = await store.hear(heardNow);
+  await (claim ? meter?.paid() : meter?.settle());
   if (turn === null) {
-    const isNoted = await store.markHeard(begin);
-    await (isNoted ? meter?.paid() : meter?.settle());
     run.claim = null;
     services.recall.heard(room);
-    return isNoted && !isMoreWaiting(seen, noted.length) ? 'nothing to answer' : 'look again';
+    return claim && !isMoreWaiting(seen, noted.length) ? 'nothing to answer' : 'look again';
   }
-  const id = newId();
-  const claim = await store.startTurn({ ...begin, turn: { id, ...turn } });
-  await (claim ? meter?.paid() : meter?.settle());
   if (claim === null) return 'look again';
+  const { id } = turn;
   run.claim = claim;
   run.turnId = id;
   const mine = waiting.filter((message) => turn.batch.includes(message.id));

@@ -125,7 +125,7 @@ export function createScheduler(
       const end = await Promise.race([work, aborted(run)]);
       if (end) return end;
       // Otherwise the turn was ended in the store before it was aborted.
-      if (run.cutOff && run.claim) await services.store.release(run.claim);
+      if (run.cutOff && run.claim) await services.store.hold(run.claim, null);
       return { kind: 'again', afterMs: 0 };
     } finally {
       stopRenewing();
@@ -194,7 +194,7 @@ function keepRenewing({ store, clock, log }: BaseServices, run: RoomRun): () => 
     const { claim } = run;
     const isHeld =
       claim === null ||
-      (await store.renew(claim, clock.now(), LEASE_MS).catch((error) => {
+      (await store.hold(claim, clock.now() + LEASE_MS).catch((error) => {
         log.warn({ err: error, room: run.room }, 'the lease of a room could not be renewed; retrying');
         return true;
       }));

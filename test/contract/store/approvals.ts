@@ -48,7 +48,7 @@ export function approvalContract(under: StoreUnderTest): void {
   async function asked(id = 'CODE1', turnId = 't1'): Promise<AskedCall> {
     await receive(under.store, [message(`in-${turnId}`, 'run it')]);
     const { claim } = await begun(under.store, turnId);
-    await under.store.addStep(claim, turnId, ANSWER);
+    await under.store.addStep(claim, turnId, ANSWER, NOW);
     const call = asking(id, turnId);
     const { id: chatId, address, kind } = chatAt(CHAT);
     const said = {
@@ -68,7 +68,7 @@ export function approvalContract(under: StoreUnderTest): void {
     };
     const step = { kind: 'waiting', callId: 'c1', waitsFor: call.waitsFor, until: call.until } as const;
     const question = { call, posts: [post], offers: [offer] };
-    expect(await under.store.suspend(claim, turnId, step, NOW, { entries: [intent(turnId)], question })).toBe(
+    expect(await under.store.addStep(claim, turnId, step, NOW, { entries: [intent(turnId)], question })).toBe(
       true,
     );
     return call;
@@ -194,8 +194,10 @@ export function approvalContract(under: StoreUnderTest): void {
     it('ends with its turn where that is given up, and with nothing else', async () => {
       await receive(under.store, [message('1', 'go')]);
       const turn = await begun(under.store, 't1');
-      await under.store.addStep(turn.claim, 't1', ANSWER);
-      await under.store.addStep(turn.claim, 't1', { kind: 'call', callId: 'c1' }, [intent('t1')]);
+      await under.store.addStep(turn.claim, 't1', ANSWER, NOW);
+      await under.store.addStep(turn.claim, 't1', { kind: 'call', callId: 'c1' }, NOW, {
+        entries: [intent('t1')],
+      });
       // The message of a turn that is being sent is delivery’s.
       const to = {
         chatId: CHAT,
@@ -215,10 +217,12 @@ export function approvalContract(under: StoreUnderTest): void {
     it('is not there without the claim under which it would be done', async () => {
       await receive(under.store, [message('1', 'go')]);
       const { claim } = await begun(under.store, 't1');
-      await under.store.release(claim);
-      expect(await under.store.addStep(claim, 't1', { kind: 'call', callId: 'c1' }, [intent('t1')])).toBe(
-        false,
-      );
+      await under.store.hold(claim, null);
+      expect(
+        await under.store.addStep(claim, 't1', { kind: 'call', callId: 'c1' }, NOW, {
+          entries: [intent('t1')],
+        }),
+      ).toBe(false);
       expect(await entry()).toBeUndefined();
     });
   });

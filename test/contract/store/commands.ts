@@ -118,7 +118,7 @@ export function commandContract(under: StoreUnderTest): void {
       expect(await under.store.waits(`${CHAT}/5`, stored.afterMessage)).toBe(false);
       expect(await hush(stored.id, stored.afterMessage)).toEqual({ abortedTurn: null });
       expect(await under.store.waits(CHAT, stored.afterMessage)).toBe(false);
-      expect(await under.store.renew(claim.claim, NOW, 1)).toBe(false);
+      expect(await under.store.hold(claim.claim, NOW + 1)).toBe(false);
       const { waiting } = await claimed(under.store);
       expect(waiting.map(({ text, quiet }) => [text, quiet])).toEqual([
         ['never mind', true],
@@ -162,7 +162,7 @@ export function commandContract(under: StoreUnderTest): void {
       const claim = await claimed(under.store);
       const stored = await taken();
       expect(await stop(stored.id, 't1')).toEqual({ abortedTurn: null });
-      expect(await under.store.renew(claim.claim, NOW, 1)).toBe(true);
+      expect(await under.store.hold(claim.claim, NOW + 1)).toBe(true);
     });
 
     it('does nothing to another turn than the one it means', async () => {

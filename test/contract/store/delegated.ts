@@ -64,10 +64,15 @@ async function spawning(
   await receive(store, [message(`in-${turnId}`, 'do it', { chat: chatAt(chatId), threadId })]);
   const turn = await begun(store, turnId, { room, personaId });
   const intent = intentOf(turnId, callEntryId(turnId, 'spawn'), { chatId, room, personaId });
-  await store.addStep(turn.claim, turnId, {
-    ...{ kind: 'answer', text: '', calls: [{ id: 'spawn', name: 'sessions_spawn', arguments: '{}' }] },
-  });
-  await store.addStep(turn.claim, turnId, { kind: 'call', callId: 'spawn' }, [intent]);
+  await store.addStep(
+    turn.claim,
+    turnId,
+    {
+      ...{ kind: 'answer', text: '', calls: [{ id: 'spawn', name: 'sessions_spawn', arguments: '{}' }] },
+    },
+    NOW,
+  );
+  await store.addStep(turn.claim, turnId, { kind: 'call', callId: 'spawn' }, NOW, { entries: [intent] });
   for (const id of ids) {
     expect(await store.addTask(given(id, { chatId, room, personaId, turnId }), FREE)).toEqual({
       kind: 'added',

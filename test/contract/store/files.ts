@@ -52,7 +52,7 @@ export function fileContract(under: StoreUnderTest): void {
       const id = waiting?.id ?? 0;
       const read = { id, text: 'look\n[a cat]', attachments: [KEPT] };
       expect(await under.store.keepFiles(claim.claim, read)).toBe(true);
-      await under.store.release(claim.claim);
+      await under.store.hold(claim.claim, null);
       const again = await begun(under.store, 't1');
       expect(again.waiting[0]).toMatchObject({ text: 'look\n[a cat]', words: 'look', attachments: [KEPT] });
       await finish(under.store, again, 't1');
@@ -65,7 +65,7 @@ export function fileContract(under: StoreUnderTest): void {
     it('are left as they are when the claim is lost', async () => {
       await receive(under.store, [withPhoto('1')]);
       const old = await claimed(under.store);
-      await under.store.release((await claimed(under.store)).claim);
+      await under.store.hold((await claimed(under.store)).claim, null);
       const id = old.waiting[0]?.id ?? 0;
       expect(await under.store.keepFiles(old.claim, { id, text: 'x', attachments: [] })).toBe(false);
       expect(await waitingTexts(under.store)).toEqual(['look\n[image photo.jpg]']);
@@ -76,7 +76,7 @@ export function fileContract(under: StoreUnderTest): void {
       const claim = await claimed(under.store);
       const id = claim.waiting[0]?.id ?? 0;
       await under.store.keepFiles(claim.claim, { id, text: 'look\n[a cat]', attachments: [KEPT] });
-      await under.store.release(claim.claim);
+      await under.store.hold(claim.claim, null);
       const same = { ...edit('1', 'look\n[image photo.jpg]'), words: 'look', attachments: [PHOTO] };
       expect((await receive(under.store, [same])).rooms).toEqual([]);
       expect(await waitingTexts(under.store)).toEqual(['look\n[a cat]']);

@@ -72,7 +72,10 @@ export function gatewayContract(under: StoreUnderTest): void {
       expect(taken.filter((one) => one !== null)).toHaveLength(1);
       const [holder, other] = taken[0] ? ['a', 'b'] : ['b', 'a'];
       expect((await b.pending(owned(other ?? ''))).commands).toEqual([]);
-      expect((await a.recover(owned(other ?? ''))).commands, 'its holder lives').toEqual([]);
+      expect(
+        (await a.pending({ ...owned(other ?? ''), atStart: true })).commands,
+        'its holder lives',
+      ).toEqual([]);
       expect(await a.takeCommand(id, lease(other)), 'nor is it given').toBeNull();
       expect((await b.pending(owned(other ?? '', LATE))).commands, 'its lease ran out').toEqual(commands);
       expect(await b.takeCommand(id, lease(other, LATE))).toMatchObject({ tries: 2 });
@@ -113,14 +116,14 @@ export function gatewayContract(under: StoreUnderTest): void {
       expect(await b.readRoom(CHAT, 'b', LATE - 1)).toBeNull();
       const taken = await claimed(b, CHAT, 'b', LATE);
       expect(taken.turn?.id).toBe('t1');
-      expect(await a.renew(slow.claim, LATE, MINUTE)).toBe(false);
-      expect(await a.addStep(slow.claim, 't1', { kind: 'call', callId: 'c' })).toBe(false);
+      expect(await a.hold(slow.claim, LATE + MINUTE)).toBe(false);
+      expect(await a.addStep(slow.claim, 't1', { kind: 'call', callId: 'c' }, NOW)).toBe(false);
       expect(
-        await a.suspend(slow.claim, 't1', { kind: 'waiting', callId: 'c', waitsFor: 'k', until: null }, LATE),
+        await a.addStep(slow.claim, 't1', { kind: 'waiting', callId: 'c', waitsFor: 'k', until: null }, LATE),
       ).toBe(false);
       expect(await a.fail(slow.claim, 't1')).toBe(0);
       expect(await finish(a, slow, 't1', { deliveries: [delivery('turn:t1', 'twice')] })).toBe('lost');
-      await a.release(slow.claim);
+      await a.hold(slow.claim, null);
       expect(await finish(b, taken, 't1', { deliveries: [delivery('turn:t1', 'once')] })).toBe('finished');
       expect((await a.counts()).undelivered).toBe(1);
     });
@@ -135,7 +138,7 @@ export function gatewayContract(under: StoreUnderTest): void {
       const entry = (await nextOf(a, 'test_2', 'a'))?.id ?? 0;
       await a.claimDelivery(entry, lease('a'));
       expect(await recovered(b, 'b')).toEqual({ rooms: [`${CHAT}/5`], commands: [], chats: [], alarms: [] });
-      expect(await a.renew(turn.claim, NOW, MINUTE)).toBe(true);
+      expect(await a.hold(turn.claim, NOW + MINUTE)).toBe(true);
       expect(await a.delivery(entry)).toMatchObject({ uncertainCrashes: 0 });
       const late = await recovered(b, 'b', LATE);
       expect(late.rooms).toContain(CHAT);
@@ -347,7 +350,7 @@ export function gatewayContract(under: StoreUnderTest): void {
           } else if (kind === 'late') now += MINUTE / 2;
           else {
             mine.turn = null;
-            await store.recover(owned(name, now));
+            await store.pending({ ...owned(name, now), atStart: true });
           }
         }
         for (const one of moves) await work(one);

@@ -69,7 +69,9 @@ export function journalContract(under: StoreUnderTest): void {
     await receive(under.store, [message(`in-${turnId}`, 'do it')]);
     const turn = await begun(under.store, turnId, { owner });
     const id = callEntryId(turnId, 'c1');
-    expect(await under.store.addStep(turn.claim, turnId, CALL, [intent(id, turnId)])).toBe(true);
+    expect(await under.store.addStep(turn.claim, turnId, CALL, NOW, { entries: [intent(id, turnId)] })).toBe(
+      true,
+    );
     return turn;
   }
 
@@ -157,8 +159,10 @@ export function journalContract(under: StoreUnderTest): void {
       expect(await entry(C1)).toMatchObject({ status: 'pending', results: null });
       expect(await entry(C1)).not.toHaveProperty('timestamp_outcome');
       const ended: JournalWrite[] = [outcome(C1, { stdout: 'x', stderr: '', code: 0 })];
-      await under.store.addStep(turn.claim, 't1', RESULT, ended);
-      await under.store.addStep(turn.claim, 't1', RESULT, [outcome(C1, { error: 'later' })]);
+      await under.store.addStep(turn.claim, 't1', RESULT, NOW, { entries: ended });
+      await under.store.addStep(turn.claim, 't1', RESULT, NOW, {
+        entries: [outcome(C1, { error: 'later' })],
+      });
       expect(await entry(C1)).toMatchObject({
         ...{ status: 'completed', results: { stdout: 'x', stderr: '', code: 0 } },
         timestamp_outcome: new Date(NOW + 5).toISOString(),
@@ -175,7 +179,7 @@ export function journalContract(under: StoreUnderTest): void {
       const turn = await calling();
       await run({ kind: 'stop', room: CHAT, turnId: 't1' });
       const more = [intent('turn-t1-c2', 't1'), outcome(C1)];
-      expect(await under.store.addStep(turn.claim, 't1', RESULT, more)).toBe(false);
+      expect(await under.store.addStep(turn.claim, 't1', RESULT, NOW, { entries: more })).toBe(false);
       expect(await entry('turn-t1-c2')).toBeUndefined();
       expect(await entry(C1)).toMatchObject({
         status: 'interrupted',
@@ -222,7 +226,7 @@ export function journalContract(under: StoreUnderTest): void {
         room: `${CHAT}/8`,
         deliveries: [delivery('turn:t3', 'to be sent')],
       });
-      return under.store.suspend(turn.claim, 't2', waiting, NOW, { entries });
+      return under.store.addStep(turn.claim, 't2', waiting, NOW, { entries });
     }
 
     it('interrupts the turn of a process whose lease has expired', async () => {
@@ -236,7 +240,7 @@ export function journalContract(under: StoreUnderTest): void {
     it('holds the result that a turn waited for, and the event that wakes it, once; also if it came early', async () => {
       const turn = await calling();
       const resume = { kind: 'resume', waitsFor: 'k', content: 'yes', failed: false } as const;
-      await under.store.suspend(turn.claim, 't1', waiting, NOW);
+      await under.store.addStep(turn.claim, 't1', waiting, NOW);
       await receive(under.store, [resume, resume]);
       expect(await entry(C1)).toMatchObject({ status: 'completed', results: { output: 'yes' } });
       expect((await events()).slice(1)).toMatchObject([

@@ -239,7 +239,7 @@ export function keepingContract(under: StoreUnderTest): void {
       const [chatId = CHAT, threadId = null] = room.split('/');
       await receive(under.store, [message(id, 'ask', { chat: chatAt(chatId), threadId })]);
       const turn = await begun(under.store, id, { room });
-      for (const step of steps) await under.store.addStep(turn.claim, id, step);
+      for (const step of steps) await under.store.addStep(turn.claim, id, step, NOW);
       await finish(under.store, turn, id);
     }
     const called = (args: string): Step => ({
@@ -458,7 +458,7 @@ export function keepingContract(under: StoreUnderTest): void {
       await turnWith('t2', [answer], 'test_2');
       await receive(under.store, [message('1', 'hi', { threadId: '5' })]);
       const turn = await begun(under.store, 't3', { room: `${CHAT}/5` });
-      await under.store.addStep(turn.claim, 't3', answer);
+      await under.store.addStep(turn.claim, 't3', answer, NOW);
       expect(await count()).toEqual({ messages: 0, others: 2 });
       await erase();
       expect(await count()).toEqual({ messages: 0, others: 0 });
@@ -475,7 +475,7 @@ export function keepingContract(under: StoreUnderTest): void {
         command('2', 'memory', WORDS, { chat }),
       ]);
       const turn = await begun(under.store, 't1', { room: 'test_2' });
-      await under.store.addStep(turn.claim, 't1', called(JSON.stringify({ content: WORDS })));
+      await under.store.addStep(turn.claim, 't1', called(JSON.stringify({ content: WORDS })), NOW);
       await finish(under.store, turn, 't1', {
         reply: WORDS,
         given: { memory: WORDS, dailyLog: '', recalled: '', summary: '' },

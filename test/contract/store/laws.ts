@@ -111,7 +111,7 @@ class World {
       }
       case 'fault':
         if (this.claim && this.turn) await this.store.fail(this.claim.claim, this.turn.id);
-        else if (this.claim) await this.store.release(this.claim.claim);
+        else if (this.claim) await this.store.hold(this.claim.claim, null);
         this.claim = null;
         return;
       case 'crash': {

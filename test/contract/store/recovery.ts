@@ -58,7 +58,7 @@ export function recoveryContract(under: StoreUnderTest): void {
       await receive(under.store, [message('1', 'hi')]);
       const lost = await begun(under.store, 't1');
       expect((await recovered(under.store, 'other')).rooms).toEqual([]);
-      expect(await under.store.renew(lost.claim, NOW, MINUTE), 'it lives').toBe(true);
+      expect(await under.store.hold(lost.claim, NOW + MINUTE), 'it lives').toBe(true);
       expect((await recovered(under.store)).rooms).toEqual([CHAT]);
       expect(await finish(under.store, lost, 't1')).toBe('lost');
       const again = await claimed(under.store, CHAT, 'successor');

@@ -94,7 +94,7 @@ export function revisionContract(under: StoreUnderTest): void {
       await exchange(under.store, 't1', 'one');
       await receive(under.store, [message('2', 'two')]);
       const turn = await begun(under.store, 't2');
-      await under.store.addStep(turn.claim, 't2', { kind: 'call', callId: 'c' });
+      await under.store.addStep(turn.claim, 't2', { kind: 'call', callId: 'c' }, 0);
       await finish(under.store, turn, 't2');
       const [first] = (await under.store.window(ask)).messages;
       const { flush, move, place } = oneView(under.store);

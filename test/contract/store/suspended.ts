@@ -60,8 +60,8 @@ export function suspendedContract(under: StoreUnderTest): void {
   async function suspended(turnId: string, waitsFor: string, until: number | null = null): Promise<void> {
     await receive(under.store, [message(`in-${turnId}`, `for ${turnId}`)]);
     const turn = await begun(under.store, turnId);
-    await under.store.addStep(turn.claim, turnId, CALL);
-    expect(await under.store.suspend(turn.claim, turnId, waitingFor(waitsFor, until), NOW)).toBe(true);
+    await under.store.addStep(turn.claim, turnId, CALL, NOW);
+    expect(await under.store.addStep(turn.claim, turnId, waitingFor(waitsFor, until), NOW)).toBe(true);
     expect(await finish(under.store, turn, turnId), 'it holds the room no more').toBe('lost');
   }
 
@@ -148,7 +148,7 @@ export function suspendedContract(under: StoreUnderTest): void {
       await suspended('t1', 'k1');
       await receive(under.store, [resume('k1')]);
       const again = await claimed(under.store);
-      await under.store.suspend(again.claim, 't1', waitingFor('k2'), NOW);
+      await under.store.addStep(again.claim, 't1', waitingFor('k2'), NOW);
       expect((await receive(under.store, [resume('k1')])).rooms).toEqual([]);
       expect((await receive(under.store, [resume('k2')])).rooms).toEqual([CHAT]);
     });
@@ -161,7 +161,7 @@ export function suspendedContract(under: StoreUnderTest): void {
         const shown = { body: { text: 'so far', marks: [] }, speaker: 'Default', key: 'k', sentAt: NOW };
         const again = await claimed(under.store);
         await under.store.show('t1', [{ ...shown, platformMessageId: '900' }]);
-        await under.store.suspend(again.claim, 't1', waitingFor('k2'), NOW);
+        await under.store.addStep(again.claim, 't1', waitingFor('k2'), NOW);
         const { abortedTurn } = await run(
           kind === 'stop'
             ? { kind, room: CHAT, turnId: 't1' }

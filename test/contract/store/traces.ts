@@ -205,7 +205,7 @@ export function traceContract(under: StoreUnderTest): void {
     it('know of none in an empty store, and not of what only waits', async () => {
       expect(await under.store.whereabouts(null, null)).toEqual({ window: 0, flushed: 0, archived: 0 });
       await receive(under.store, [message('1', 'hi')]);
-      await under.store.release((await claimed(under.store)).claim);
+      await under.store.hold((await claimed(under.store)).claim, null);
       expect(await under.store.whereabouts(null, null)).toEqual({ window: 0, flushed: 0, archived: 0 });
     });
   });

@@ -79,11 +79,11 @@ export function transcriptContract(under: StoreUnderTest): void {
         { kind: 'result', callId: 'c', content: '…', failed: true },
         { kind: 'answer', text: 'done', calls: [] },
       ];
-      for (const step of steps) await under.store.addStep(turn.claim, 't2', step);
+      for (const step of steps) await under.store.addStep(turn.claim, 't2', step, 0);
       await finish(under.store, turn, 't2', { hearers: ['luna'] });
       await receive(under.store, [message('3', 'plain again')]);
       const plain = await begun(under.store, 't3');
-      await under.store.addStep(plain.claim, 't3', { kind: 'answer', text: 'hm', calls: [] });
+      await under.store.addStep(plain.claim, 't3', { kind: 'answer', text: 'hm', calls: [] }, 0);
       await finish(under.store, plain, 't3');
       const ask = { room: CHAT, limit: 100, overheard: 100, except: [] };
       expect((await under.store.window({ ...ask, personaId: 'default' })).steps).toEqual(

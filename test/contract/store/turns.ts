@@ -43,31 +43,31 @@ export function turnContract(under: StoreUnderTest): void {
       await receive(under.store, [message('1', 'hi')]);
       const mine = await claimed(under.store);
       expect(await claim('other')).toBeNull();
-      await under.store.release(mine.claim);
+      await under.store.hold(mine.claim, null);
       const theirs = await claim('other');
       expect(theirs).not.toBeNull();
       expect(await claim('me', NOW + MINUTE - 1)).toBeNull();
       expect(await claim('me', NOW + MINUTE)).not.toBeNull();
-      expect(theirs && (await under.store.renew(theirs.claim, NOW, MINUTE))).toBe(false);
+      expect(theirs && (await under.store.hold(theirs.claim, NOW + MINUTE))).toBe(false);
     });
 
     it('may be taken again by their owner, and the older one is lost', async () => {
       await receive(under.store, [message('1', 'hi')]);
       const older = await claimed(under.store);
       const newer = await claimed(under.store);
-      expect(await under.store.renew(older.claim, NOW, MINUTE)).toBe(false);
-      await under.store.release(older.claim);
+      expect(await under.store.hold(older.claim, NOW + MINUTE)).toBe(false);
+      await under.store.hold(older.claim, null);
       expect(await claim('other'), 'a lost claim gives nothing back').toBeNull();
-      expect(await under.store.renew(newer.claim, NOW, MINUTE)).toBe(true);
+      expect(await under.store.hold(newer.claim, NOW + MINUTE)).toBe(true);
     });
 
     it('can be prolonged', async () => {
       await receive(under.store, [message('1', 'hi')]);
       const mine = await claimed(under.store);
-      expect(await under.store.renew(mine.claim, NOW + MINUTE, MINUTE)).toBe(true);
+      expect(await under.store.hold(mine.claim, NOW + MINUTE + MINUTE)).toBe(true);
       expect(await claim('other', NOW + MINUTE)).toBeNull();
-      await under.store.release(mine.claim);
-      expect(await under.store.renew(mine.claim, NOW, MINUTE)).toBe(false);
+      await under.store.hold(mine.claim, null);
+      expect(await under.store.hold(mine.claim, NOW + MINUTE)).toBe(false);
     });
 
     it('hold one room, not the others', async () => {
@@ -151,7 +151,7 @@ export function turnContract(under: StoreUnderTest): void {
         await receive(under.store, [change]);
         expect(await begin(under.store, seen, 't1')).toBeNull();
         expect(await begin(under.store, preparing, 't1')).toBeNull();
-        expect(await under.store.renew(preparing.claim, NOW, MINUTE)).toBe(false);
+        expect(await under.store.hold(preparing.claim, NOW + MINUTE)).toBe(false);
         expect(await note(under.store, preparing)).toBe(false);
       }
       const now = await looked(under.store, CHAT, 'other');
@@ -181,7 +181,7 @@ export function turnContract(under: StoreUnderTest): void {
       const preparing = await claimed(under.store);
       expect(await claim('other')).toBeNull();
       const turn = await begin(under.store, preparing, 't1');
-      expect(await under.store.renew(preparing.claim, NOW, MINUTE), 'the fence has moved on').toBe(false);
+      expect(await under.store.hold(preparing.claim, NOW + MINUTE), 'the fence has moved on').toBe(false);
       expect(turn && (await finish(under.store, turn, 't1'))).toBe('finished');
     });
 
@@ -191,7 +191,7 @@ export function turnContract(under: StoreUnderTest): void {
       const preparing = await claimed(under.store);
       expect(await note(under.store, seen), 'another looked first').toBe(false);
       expect(await note(under.store, preparing)).toBe(true);
-      expect(await under.store.renew(preparing.claim, NOW, MINUTE)).toBe(false);
+      expect(await under.store.hold(preparing.claim, NOW + MINUTE)).toBe(false);
       expect(await waitingTexts(under.store)).toEqual([]);
       expect(await windowTexts(under.store)).toEqual(['aside']);
       expect(await under.store.lastReply(CHAT)).toBeNull();
@@ -207,9 +207,9 @@ export function turnContract(under: StoreUnderTest): void {
         { kind: 'call', callId: 'c1' },
         { kind: 'result', callId: 'c1', content: 'seen', failed: false },
       ];
-      for (const step of steps) expect(await under.store.addStep(first.claim, 't1', step)).toBe(true);
+      for (const step of steps) expect(await under.store.addStep(first.claim, 't1', step, NOW)).toBe(true);
       await receive(under.store, [message('3', 'more')]);
-      await under.store.release(first.claim);
+      await under.store.hold(first.claim, null);
 
       const second = await claimed(under.store, CHAT, 'other');
       expect(second.turn).toEqual({
@@ -322,17 +322,17 @@ export function turnContract(under: StoreUnderTest): void {
       await receive(under.store, [message('1', 'hi')]);
       const lost = await begun(under.store, 't1');
       const holder = await claimed(under.store, CHAT, 'other', NOW + MINUTE);
-      expect(await under.store.renew(lost.claim, NOW, MINUTE)).toBe(false);
-      expect(await under.store.addStep(lost.claim, 't1', CALL)).toBe(false);
+      expect(await under.store.hold(lost.claim, NOW + MINUTE)).toBe(false);
+      expect(await under.store.addStep(lost.claim, 't1', CALL, NOW)).toBe(false);
       expect(await finish(under.store, lost, 't1', { deliveries: [delivery('turn:t1', 'x')] })).toBe('lost');
       expect(await under.store.fail(lost.claim, 't1')).toBe(0);
       await receive(under.store, [message('2', 'more')]);
       expect(await note(under.store, lost)).toBe(false);
       expect(await begin(under.store, lost, 't2')).toBeNull();
-      await under.store.release(lost.claim);
+      await under.store.hold(lost.claim, null);
       expect(await nextOf(under.store)).toBeNull();
-      expect(await under.store.addStep(holder.claim, 't1', CALL)).toBe(true);
-      expect(await under.store.addStep(holder.claim, 'another turn', CALL)).toBe(false);
+      expect(await under.store.addStep(holder.claim, 't1', CALL, NOW)).toBe(true);
+      expect(await under.store.addStep(holder.claim, 'another turn', CALL, NOW)).toBe(false);
       expect(await finish(under.store, holder, 't1')).toBe('finished');
       expect(await finish(under.store, holder, 't1'), 'a turn ends once').toBe('lost');
       expect(await waitingTexts(under.store)).toEqual(['more']);

@@ -97,7 +97,7 @@ export function upkeepContract(under: StoreUnderTest): void {
       await exchange(under.store, 't2', 'ho', { deliveries: [delivery('turn:t2', 'b')] });
       await receive(under.store, [message('3', 'suspended')]);
       const waits = await begun(under.store, 't3');
-      await under.store.suspend(
+      await under.store.addStep(
         waits.claim,
         't3',
         { kind: 'waiting', callId: 'c', waitsFor: 'k', until: null },

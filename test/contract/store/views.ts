@@ -254,7 +254,7 @@ export function viewContract(under: StoreUnderTest): void {
     it('is of one view, and brings the steps of its tools', async () => {
       await receive(under.store, [message('1', 'look it up')]);
       const turn = await begun(under.store, 't1', { hearers: ['luna'] });
-      await under.store.addStep(turn.claim, 't1', { kind: 'call', callId: 'c' });
+      await under.store.addStep(turn.claim, 't1', { kind: 'call', callId: 'c' }, 0);
       await finish(under.store, turn, 't1', { hearers: ['luna'] });
       await exchange(under.store, 't2', 'in a thread', { room: `${CHAT}/5` });
       const whole = await span({});

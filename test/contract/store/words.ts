@@ -150,7 +150,7 @@ export async function begin(
   const waiting = seen.waiting.map(({ id }) => id);
   const batch = more.batch ?? waiting.filter((id) => !noted.includes(id));
   const turn = { id: turnId, personaId, batch, taken: more.taken ?? batch, addressed };
-  const claim = await store.startTurn({
+  const claim = await store.hear({
     seen: 'claim' in seen ? seen.claim : seen,
     lease: lease(owner, now),
     turn,
@@ -181,14 +181,16 @@ export async function note(
     forBots = undefined as boolean | undefined,
   } = {},
 ): Promise<boolean> {
-  return store.markHeard({
+  const claim = await store.hear({
     seen: 'claim' in seen ? seen.claim : seen,
     lease: lease(),
+    turn: null,
     noted: noted ?? seen.waiting.map(({ id }) => id),
     hearers,
     exchange: null,
     ...(forBots === undefined ? {} : { forBots }),
   });
+  return claim !== null;
 }
 
 type Finish = Parameters<Store['finish']>[0];
@@ -296,7 +298,7 @@ export function nextOf(store: Store, chatId = CHAT, owner = 'me', now = NOW) {
 
 /** As at the start of a process of that name. */
 export function recovered(store: Store, owner = 'me', now = NOW, channels = ['test']) {
-  return store.recover({ owner, channels, now });
+  return store.pending({ owner, channels, now, atStart: true });
 }
 
 export async function windowTexts(
