@@ -129,7 +129,7 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
     send: lease,
   });
   if (finished === 'lost' || !finished.first) throw new Error(`nothing is to be delivered in ${id}`);
-  await store.markSent(finished.first.id, `past-answer-${n}`, now);
+  await store.settle(finished.first.id, { kind: 'sent', platformMessageId: `past-answer-${n}` }, now);
 }
 
 /** Like the gateway's compaction: messages older than the newest ones are flushed and summarised. */

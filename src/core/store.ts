@@ -194,30 +194,29 @@ export interface LiveStore {
    * deliveries edit the shown parts instead of sending; surplus parts are removed.
    */
   show(turnId: string, parts: ShownPart[]): Promise<boolean>;
-  /** Edit it instead of sending. */
-  found(id: number, platformMessageId: string): Promise<void>;
   /** Later parts of the same text that are, or may be (id null), shown and are not final. */
   shownAfter(part: { origin: string; personaId: PersonaId | null; part: number }): Promise<Delivery[]>;
-  /** Unsent again, after their shown messages were deleted. */
-  retract(ids: number[], now: number): Promise<void>;
   /** Known ids that are not a lost message, and the number of our messages without one. */
   recordedIn(chatId: ChatId): Promise<{ ids: Set<string>; uncertain: number }>;
 }
+
+export type SendOutcome =
+  | { kind: 'sent'; platformMessageId: string }
+  /** `uncertain`: it may have arrived. `mark`: still to be looked up. */
+  | { kind: 'retry'; notBefore: number; uncertain: boolean; reason: string; mark?: string }
+  /** It is not sent again. `unconfirmed`: its outcome can no longer be found out. */
+  | { kind: 'refused' | 'unconfirmed' | 'dropped'; reason: string }
+  /** Edit this message instead of sending. */
+  | { kind: 'found'; platformMessageId: string }
+  /** As never sent: the messages that showed it were deleted. */
+  | { kind: 'unsent' };
 
 export interface OutboxStore {
   /** Oldest, due or not; null if there is none, or another process is sending it. */
   nextDelivery(chatId: ChatId, owner: string, now: number): Promise<Delivery | null>;
   /** Records an attempt. False if it was dropped, is not the chat's next, or is held. */
   claimDelivery(id: number, attempt: Attempt): Promise<boolean>;
-  markSent(id: number, platformMessageId: string, now: number): Promise<void>;
-  /** `uncertain`: it may have arrived. `mark`: still to be looked up. */
-  retry(
-    id: number,
-    retry: { notBefore: number; uncertain: boolean; error: string; mark?: string },
-  ): Promise<void>;
-  /** `unconfirmed`: its outcome can no longer be found out. */
-  giveUp(id: number, end: 'refused' | 'unconfirmed' | 'dropped', error: string, now: number): Promise<void>;
-  moveChat(chatId: ChatId, address: Address): Promise<void>;
+  settle(ids: number | readonly number[], outcome: SendOutcome, now: number): Promise<void>;
   /** Outside any turn, even for an unknown chat. False: duplicate origin. `precedes`: delivered before that entry. */
   post(post: Post): Promise<boolean>;
 }

@@ -10,6 +10,7 @@ import type { LiveStore } from '../core/store.js';
 import * as db from './db.js';
 import { SEND_END } from './journal.js';
 import {
+  AS_NEVER_SENT,
   DELIVERY,
   ended,
   type NewEntry,
@@ -89,17 +90,6 @@ function entryOf(
   return entry;
 }
 
-/** Neither this nor an earlier part of a stopped turn's reply was visible, so there is nothing to complete. */
-const NOBODY_SAW_IT = `platform_message_id = '${UNKNOWN}' and exists (
-  select 1 from turn where turn.id = outbox.turn_id and turn.state = 'aborted') and not exists (
-  select 1 from outbox as before where before.origin = outbox.origin and before.persona_id = outbox.persona_id
-    and before.part < outbox.part and before.state in ('waiting', 'sending', 'sent'))`;
-/** Resets entries to their state before the first attempt. */
-const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, attempts = 0, uncertain_cuts = 0,
-  uncertain_crashes = 0, lease_owner = null, mark = null,
-  finished_at = case when ${NOBODY_SAW_IT} then created_at end,
-  state = case when ${NOBODY_SAW_IT} then 'dropped' else 'waiting' end`;
-
 const NOTE_PARTS = `
   insert into shown (turn_id, parts)
   select id, @parts from turn where id = @turnId and state in ('running', 'suspended', 'ready')
@@ -113,18 +103,11 @@ const NEVER_SENT = `
   update outbox set ${AS_NEVER_SENT}
   where origin = @origin and platform_message_id = '${UNKNOWN}' and finished_at is null
     and not text_in(shown_key, @keys) returning ${SEND_END}`;
-const FOUND = `
-  update outbox set platform_message_id = @platformMessageId, error = null, mark = null
-  where id = @id and platform_message_id = '${UNKNOWN}' and finished_at is null`;
 const SHOWN_AFTER = `
   select ${DELIVERY} from outbox
   where origin = @origin and persona_id = @personaId and part > @part
     and finished_at is null and platform_message_id is not null
   order by part`;
-const RETRACT = `
-  update outbox set created_at = @now, ${AS_NEVER_SENT}
-  where number_in(id, @ids) and finished_at is null returning ${SEND_END}`;
-
 function* show(turnId: string, parts: ShownPart[]): db.Verb<boolean> {
   // A suspended turn shows nothing more, but its record is still updated.
   if ((yield* db.run(NOTE_PARTS, { turnId, parts: JSON.stringify(parts) })) === 1) {
@@ -193,16 +176,12 @@ export function* newestSent(channel: string) {
 export function liveStore(database: db.Database): LiveStore {
   return {
     show: (turnId, parts) => database.write(turnId, () => show(turnId, parts)),
-    async found(id, platformMessageId) {
-      await database.writeOne([], FOUND, { id, platformMessageId });
-    },
     shownAfter: ({ origin, personaId, part }) =>
       database.look(function* () {
         return (yield* db.all<OutboxRow>(SHOWN_AFTER, { origin, personaId: personaId ?? '', part })).map(
           toDelivery,
         );
       }),
-    retract: (ids, now) => database.write([], () => ended(RETRACT, { ids: JSON.stringify(ids), now })),
     recordedIn: (chatId) => database.look(() => recordedIn(chatId)),
   };
 }

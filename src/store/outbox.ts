@@ -6,8 +6,7 @@
 import type { Delivery, NewDelivery, Post, ShownPart } from '../core/channel.js';
 import { Fault } from '../core/errors.js';
 import { type ChatId, roomId } from '../core/ids.js';
-import type { Attempt, OutboxStore } from '../core/store.js';
-import { chatMoved } from './chats.js';
+import type { Attempt, OutboxStore, SendOutcome } from '../core/store.js';
 import * as db from './db.js';
 import { endSends, journalSend, SEND_END, type SendEnd, turnOf } from './journal.js';
 import type { outbox } from './schema-work.js';
@@ -167,19 +166,45 @@ const CLAIM = `
     and id = (
       select id from outbox as first where first.chat_id = outbox.chat_id and first.finished_at is null
       order by case when first.precedes is null then first.id else first.precedes - 0.5 end limit 1)`;
-const SENT = `
-  update outbox set state = 'sent', platform_message_id = @platformMessageId, finished_at = @now, error = null,
-    lease_owner = null, mark = null
-  -- One that a reset dropped while it was under way was sent all the same.
-  where id = @id and state in ('waiting', 'sending', 'dropped') returning ${SEND_END}`;
-const RETRY = `
-  update outbox set state = 'waiting', not_before = @notBefore, uncertain_cuts = uncertain_cuts + @cuts,
-    error = @error, lease_owner = null, mark = coalesce(@mark, case when @cuts > 0 then mark end)
-  where id = @id and finished_at is null`;
-const GIVE_UP = `
-  update outbox set state = @end, error = @error, finished_at = @now, lease_owner = null,
-    platform_message_id = case @end when 'refused' then platform_message_id else ${UNKNOWN_IF_IN_DOUBT} end
-  where id = @id and finished_at is null returning ${SEND_END}`;
+/** Neither this nor an earlier part of a stopped turn's reply was visible, so there is nothing to complete. */
+const NOBODY_SAW_IT = `platform_message_id = '${UNKNOWN}' and exists (
+  select 1 from turn where turn.id = outbox.turn_id and turn.state = 'aborted') and not exists (
+  select 1 from outbox as before where before.origin = outbox.origin and before.persona_id = outbox.persona_id
+    and before.part < outbox.part and before.state in ('waiting', 'sending', 'sent'))`;
+/** Resets entries to their state before the first attempt. */
+export const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, attempts = 0, uncertain_cuts = 0,
+  uncertain_crashes = 0, lease_owner = null, mark = null,
+  finished_at = case when ${NOBODY_SAW_IT} then created_at end,
+  state = case when ${NOBODY_SAW_IT} then 'dropped' else 'waiting' end`;
+
+/** By the outcome of a send. */
+const SETTLE: Record<SendOutcome['kind'], string> = {
+  // One that a reset dropped while it was under way was sent all the same.
+  sent: `
+    update outbox set state = 'sent', platform_message_id = @platformMessageId, finished_at = @now, error = null,
+      lease_owner = null, mark = null
+    where id = @id and state in ('waiting', 'sending', 'dropped') returning ${SEND_END}`,
+  retry: `
+    update outbox set state = 'waiting', not_before = @notBefore, uncertain_cuts = uncertain_cuts + @uncertain,
+      error = @reason, lease_owner = null, mark = coalesce(@mark, case when @uncertain > 0 then mark end)
+    where id = @id and finished_at is null returning ${SEND_END}`,
+  refused: givenUp('platform_message_id'),
+  unconfirmed: givenUp(UNKNOWN_IF_IN_DOUBT),
+  dropped: givenUp(UNKNOWN_IF_IN_DOUBT),
+  found: `
+    update outbox set platform_message_id = @platformMessageId, error = null, mark = null
+    where id = @id and platform_message_id = '${UNKNOWN}' and finished_at is null returning ${SEND_END}`,
+  unsent: `
+    update outbox set created_at = @now, ${AS_NEVER_SENT}
+    where id = @id and finished_at is null returning ${SEND_END}`,
+};
+
+function givenUp(shownAs: string): string {
+  return `
+    update outbox set state = @kind, error = @reason, finished_at = @now, lease_owner = null,
+      platform_message_id = ${shownAs}
+    where id = @id and finished_at is null returning ${SEND_END}`;
+}
 
 function* nextDelivery(chatId: ChatId, owner: string, now: number): db.Verb<Delivery | null> {
   const row = yield* db.one<NextRow>(NEXT, chatId);
@@ -208,13 +233,12 @@ export function outboxStore(database: db.Database): OutboxStore {
       const claim = { id, owner, now, until: now + leaseMs, mark, earlierTries };
       return (await database.writeOne([], CLAIM, claim)) === 1;
     },
-    markSent: (id, platformMessageId, now) =>
-      database.write([], () => ended(SENT, { id, platformMessageId, now })),
-    async retry(id, { notBefore, uncertain, error, mark = null }) {
-      await database.writeOne([], RETRY, { id, notBefore, cuts: uncertain ? 1 : 0, error, mark });
+    async settle(ids, outcome, now) {
+      const values = bound({ mark: null, ...outcome, now });
+      await database.write([], () =>
+        db.each([ids].flat(), (id) => ended(SETTLE[outcome.kind], { ...values, id })),
+      );
     },
-    giveUp: (id, end, error, now) => database.write([], () => ended(GIVE_UP, { id, end, error, now })),
-    moveChat: (chatId, address) => database.write(chatId, () => chatMoved(chatId, address)),
     post: ({ delivery, precedes, greeting, ...to }) =>
       database.write(to.chatId, function* () {
         const isNew = yield* putDelivery(to, { ...delivery, precedes });

@@ -385,9 +385,9 @@ describe('what cannot be stored or written', () => {
     await open({
       around: (store) => ({
         ...store,
-        markSent: async (...given) => {
-          if (failures-- > 0) throw new Error('the disk is full');
-          return store.markSent(...given);
+        settle: async (id, outcome, now) => {
+          if (outcome.kind === 'sent' && failures-- > 0) throw new Error('the disk is full');
+          return store.settle(id, outcome, now);
         },
       }),
     });

@@ -70,7 +70,7 @@ async function told(letter: string): Promise<string[]> {
     const next = await store.nextDelivery(idOf(letter), 'test', Date.now());
     if (!next) return texts;
     texts.push(next.body.text);
-    await store.markSent(next.id, '1', Date.now());
+    await store.settle(next.id, { kind: 'sent', platformMessageId: '1' }, Date.now());
   }
 }
 

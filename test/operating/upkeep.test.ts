@@ -108,7 +108,7 @@ async function talk(id: string, at: number, { room = CHAT, deliver = true } = {}
   if (deliver) {
     const entry = await nextOf(store, room, 'me', at);
     await store.claimDelivery(entry?.id ?? 0, lease('me', at));
-    await store.markSent(entry?.id ?? 0, `p-${id}`, at);
+    await store.settle(entry?.id ?? 0, { kind: 'sent', platformMessageId: `p-${id}` }, at);
   }
   const { commands } = await receive(store, [command(`c-${id}`, 'help', '', { chat })], { now: at });
   await store.takeCommand(commands[0]?.id ?? 0, lease('me', at));
@@ -269,7 +269,7 @@ describe('what /reset forgot', () => {
     for (let n = 0; n < 40; n++) await talk(`zebra${n}`, said);
     await receive(store, [message('f', 'zebra-file', { attachments: attachments('gone.txt') as never })]);
     await exchange(store, 'f', 'zebra-more', { deliveries: [delivery('tool:f:key', 'zebra-aside')] });
-    await store.markSent((await nextOf(store))?.id ?? 0, 'p-f', said);
+    await store.settle((await nextOf(store))?.id ?? 0, { kind: 'sent', platformMessageId: 'p-f' }, said);
     await forget(store);
     await receive(store, [message('k', 'kept', { attachments: attachments('stays.txt') as never })]);
     await exchange(store, 'k', 'kept, too');

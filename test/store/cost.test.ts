@@ -88,7 +88,7 @@ async function oneMessage(n: number, chatId = CHAT) {
     }),
   );
   const first = ended === 'lost' ? null : ended.first;
-  await step('sent', store.markSent(first?.id ?? 0, `p${n}`, NOW));
+  await step('sent', store.settle(first?.id ?? 0, { kind: 'sent', platformMessageId: `p${n}` }, NOW));
   const statements = Object.values(costs).reduce((sum, cost) => sum + cost, 0);
   return { costs, statements, transactions };
 }

@@ -91,7 +91,7 @@ async function fill(seed: number, turns: number): Promise<void> {
     });
     const sent = await nextOf(store);
     await store.claimDelivery(sent?.id ?? 0, lease());
-    await store.markSent(sent?.id ?? 0, `p${n}`, NOW);
+    await store.settle(sent?.id ?? 0, { kind: 'sent', platformMessageId: `p${n}` }, NOW);
     const told = [edit(`${number(n + 1)}.0`, maybe()), command(`c${n}`, 'memory', maybe())];
     const { commands } = await receive(store, told);
     await store.takeCommand(commands[0]?.id ?? 0, lease());

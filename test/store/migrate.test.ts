@@ -287,7 +287,7 @@ describe('a database of an earlier version', () => {
     );
     const first = await nextOf(store);
     expect(first).toMatchObject({ body: { text: 'said' }, uncertainCrashes: 1 });
-    await store.markSent(first?.id ?? 0, '76', NOW);
+    await store.settle(first?.id ?? 0, { kind: 'sent', platformMessageId: '76' }, NOW);
     expect(await nextOf(store)).toMatchObject({
       body: { text: 'so it is' },
       shown: { platformMessageId: '77', key: '2-open' },

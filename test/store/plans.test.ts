@@ -226,13 +226,18 @@ async function useEverything(store: Store): Promise<void> {
   await store.takeCommand(id + 1, lease());
   await recovered(store, 'me', NOW);
   await store.pending({ owner: 'me', channels: ['test'], now: NOW });
-  await store.retry(next?.id ?? 0, { notBefore: 0, uncertain: true, error: '' });
-  await store.found(next?.id ?? 0, '1');
+  await store.settle(next?.id ?? 0, { kind: 'retry', notBefore: 0, uncertain: true, reason: '' }, NOW);
+  await store.settle(next?.id ?? 0, { kind: 'found', platformMessageId: '1' }, NOW);
   await store.recordedIn(CHAT);
   await store.newestSent('test');
-  await store.markSent(next?.id ?? 0, '1', NOW);
-  await store.giveUp(next?.id ?? 0, 'refused', '', NOW);
-  await store.moveChat(CHAT, 'm');
+  await store.settle(next?.id ?? 0, { kind: 'sent', platformMessageId: '1' }, NOW);
+  await store.settle(next?.id ?? 0, { kind: 'refused', reason: '' }, NOW);
+  await store.receive({
+    channel: 'test',
+    account: '',
+    now: NOW,
+    receipts: [{ kind: 'moved', chatId: CHAT, address: 'm' }],
+  });
   const to = {
     chatId: CHAT,
     channel: 'test',
@@ -337,7 +342,7 @@ async function useViews(store: Store): Promise<void> {
     given: { memory: '', dailyLog: '', recalled: '', summary: '' },
     deliveries: [delivery('turn:v1', 'x')],
   });
-  await store.markSent((await nextOf(store, room))?.id ?? 0, 'p1', NOW);
+  await store.settle((await nextOf(store, room))?.id ?? 0, { kind: 'sent', platformMessageId: 'p1' }, NOW);
   await store.promptMemory(room, personaId);
   await store.turnMessages('v1');
   await store.roomsHeard(room, personaId);
@@ -469,7 +474,7 @@ async function useRest(store: Store): Promise<void> {
   const again = await claimed(store, room);
   await store.hold(again.claim, null);
   await store.show('unknown', [{ ...part, platformMessageId: 'p' }]);
-  await store.retract([1], NOW);
+  await store.settle([1], { kind: 'unsent' }, NOW);
   await store.shownAfter({ origin: 'turn:r1', personaId, part: 0 });
   const react = {
     kind: 'reaction',

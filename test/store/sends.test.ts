@@ -40,7 +40,7 @@ it('is there for every process, at once', async () => {
 it('is there when it has ended, in both phases', async () => {
   await reply();
   const { id = 0 } = (await nextOf(store)) ?? {};
-  await store.markSent(id, 'p7', NOW + 9);
+  await store.settle(id, { kind: 'sent', platformMessageId: 'p7' }, NOW + 9);
   const [entry] = await sendsSeenBy(other);
   expect(entry).toMatchObject({ status: 'completed', results: { output: { message_id: 'p7' } } });
   expect(entry).toMatchObject({ timestamp_outcome: new Date(NOW + 9).toISOString() });
@@ -51,7 +51,7 @@ it('of a process that died ends with whoever sends it', async () => {
   await reply();
   await recovered(other);
   const { id = 0 } = (await nextOf(other)) ?? {};
-  await other.giveUp(id, 'refused', 'it was refused', NOW + 9);
+  await other.settle(id, { kind: 'refused', reason: 'it was refused' }, NOW + 9);
   expect(await sendsSeenBy(other)).toMatchObject([{ status: 'completed' }]);
   expect(await phasesSeenBy(store)).toEqual(['pending', 'completed']);
 });
@@ -60,7 +60,7 @@ it('has words again if its outcome comes after they were forgotten, and none onc
   await reply('a secret');
   await forget(store);
   const { id = 0 } = (await nextOf(store)) ?? {};
-  await store.giveUp(id, 'refused', 'another secret', NOW + 9);
+  await store.settle(id, { kind: 'refused', reason: 'another secret' }, NOW + 9);
   await forget(store);
   expect(JSON.stringify(await sendsSeenBy(store))).not.toContain('secret');
 });

@@ -25,12 +25,12 @@ export async function deliverNext(sender: Sender, chatId: string, channel: Chann
   if (checked === 'arrived') await discardVoiceNote(sender, delivery);
   if (checked === 'arrived' || checked === 'stored') return true;
   if (isBlank(body) && !isSeen && !tellsOnResend(delivery, channel)) {
-    await store.giveUp(id, 'dropped', 'the text is empty', clock.now());
+    await store.settle(id, { kind: 'dropped', reason: 'the text is empty' }, clock.now());
     return true;
   }
   if (!isSeen && isGivenUp(delivery, channel, checked === 'absent')) {
     log.warn({ chat: chatId, delivery: id }, 'delivery outcome unknown; not resending');
-    await store.giveUp(id, 'unconfirmed', 'uncertain too often', clock.now());
+    await store.settle(id, { kind: 'unconfirmed', reason: 'uncertain too often' }, clock.now());
     await discardVoiceNote(sender, delivery);
     return true;
   }

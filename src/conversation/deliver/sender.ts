@@ -111,17 +111,19 @@ export async function settle(sender: Sender, delivery: Delivery, result: SendRes
   switch (result.kind) {
     case 'sent':
       metrics.observe('delivery_wait_seconds', (now - createdAt) / 1000);
-      return insist(sender, () => store.markSent(id, result.platformMessageId, now));
+      return insist(sender, () => store.settle(id, result, now));
     case 'refused': {
       const fields = { chat: chatId, delivery: id, reason: result.reason };
       log.warn(fields, 'the platform permanently rejected a message; not retrying');
-      return insist(sender, () => store.giveUp(id, 'refused', result.reason, now));
+      return insist(sender, () => store.settle(id, result, now));
     }
     case 'moved':
       await insist(sender, async () => {
-        await store.moveChat(chatId, result.address);
+        const receipts = [{ kind: 'moved' as const, chatId, address: result.address }];
+        await store.receive({ channel, account: '', now, receipts });
         await linkChat(sender, chatId, platformId(channel, result.address));
-        await store.retry(id, { notBefore: now, uncertain: false, error: 'the chat moved' });
+        const reason = 'the chat moved';
+        await store.settle(id, { kind: 'retry', notBefore: now, uncertain: false, reason }, now);
       });
       return false;
     case 'unreachable': {
@@ -130,8 +132,9 @@ export async function settle(sender: Sender, delivery: Delivery, result: SendRes
       if (cuttingOff.aborted && taken === 'unknown') return false;
       const pause = retryAfterMs ?? backoff(attempts + 1, FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS);
       log.warn({ chat: chatId, delivery: id, reason, inMs: pause }, 'a message could not be sent; retrying');
-      const retry = { notBefore: now + pause, uncertain: taken === 'unknown', error: reason };
-      await insist(sender, () => store.retry(id, retry));
+      const uncertain = taken === 'unknown';
+      const retry = { kind: 'retry', notBefore: now + pause, uncertain, reason } as const;
+      await insist(sender, () => store.settle(id, retry, now));
       if (notice) await sender.tellOwners(notice);
       return false;
     }

@@ -82,7 +82,7 @@ async function complete(
   const options = optionsOf(sender, delivery);
   if (isBlank(body)) {
     await channel.remove?.(recipientOf(delivery), platformMessageId, options);
-    return insist(sender, () => store.giveUp(id, 'dropped', 'taken back', clock.now()));
+    return insist(sender, () => store.settle(id, { kind: 'dropped', reason: 'taken back' }, clock.now()));
   }
   const result = await channel.edit?.(recipientOf(delivery), platformMessageId, body, options);
   if (result?.kind !== 'refused') return result ? settle(sender, delivery, repeatable(result)) : false;
@@ -99,16 +99,17 @@ async function sendAnew(sender: Sender, delivery: Delivery, channel: Channel): P
   for (const entry of entries) {
     const there = await findShown(sender, entry, channel);
     if (there === 'later') {
-      const error = 'what is shown of it has to be found first';
-      const retry = { notBefore: clock.now() + ASK_AGAIN_MS, uncertain: false, error };
-      await insist(sender, () => store.retry(delivery.id, retry));
+      const reason = 'what is shown of it has to be found first';
+      const now = clock.now();
+      const retry = { kind: 'retry', notBefore: now + ASK_AGAIN_MS, uncertain: false, reason } as const;
+      await insist(sender, () => store.settle(delivery.id, retry, now));
       return;
     }
     if (there !== null) await channel.remove?.(recipientOf(entry), there, optionsOf(sender, entry));
     forget(sender, entry);
   }
   const ids = entries.map(({ id }) => id);
-  await insist(sender, () => store.retract(ids, clock.now()));
+  await insist(sender, () => store.settle(ids, { kind: 'unsent' }, clock.now()));
 }
 
 /** The id of the message that shows this entry; null if there is none, or it cannot be determined. */

@@ -34,13 +34,13 @@ export async function checkDelivered(
     case 'found': {
       const { platformMessageId } = asked;
       // If its text was not final, the next look at the entry edits it.
-      if (delivery.shown) await store.found(delivery.id, platformMessageId);
+      if (delivery.shown) await store.settle(delivery.id, asked, clock.now());
       else await settle(sender, delivery, { kind: 'sent', platformMessageId });
       return 'arrived';
     }
     case 'absent':
       if (!delivery.shown) return 'absent';
-      await store.retract([delivery.id], clock.now());
+      await store.settle(delivery.id, { kind: 'unsent' }, clock.now());
       return 'stored';
   }
 }
@@ -68,8 +68,9 @@ export async function askPlatform(sender: Sender, delivery: Delivery, channel: C
     const { reason, retryAfterMs = ASK_AGAIN_MS } = found;
     const fields = { chat: chatId, delivery: id, reason, inMs: retryAfterMs };
     log.info(fields, 'could not check whether a message was delivered; retrying');
-    const notBefore = clock.now() + retryAfterMs;
-    await store.retry(id, { notBefore, uncertain: false, error: reason, mark: watermark });
+    const now = clock.now();
+    const retry = { kind: 'retry', notBefore: now + retryAfterMs, uncertain: false, reason } as const;
+    await store.settle(id, { ...retry, mark: watermark }, now);
     return found;
   }
   // If another entry of this chat is uncertain too, the message may be that one.

@@ -49,7 +49,7 @@ export async function withVoiceNote(
     const fields = { chat: delivery.chatId, delivery: delivery.id, reason };
     log.warn(fields, 'a reply could not be spoken; it stays as text');
     metrics.count('voice_notes_total', { outcome: 'failed' });
-    await store.giveUp(delivery.id, 'dropped', reason, clock.now());
+    await store.settle(delivery.id, { kind: 'dropped', reason }, clock.now());
     // An earlier try may have left a file.
     await discardVoiceNote(services, delivery);
     return null;

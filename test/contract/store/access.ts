@@ -57,7 +57,7 @@ export function accessContract(under: StoreUnderTest): void {
       if (!next) return texts;
       expect(next).toMatchObject({ address: `address of ${who}`, speaker: 'Coterie', kind: 'direct' });
       texts.push(next.body.text);
-      await under.store.markSent(next.id, '1', NOW);
+      await under.store.settle(next.id, { kind: 'sent', platformMessageId: '1' }, NOW);
     }
   }
 

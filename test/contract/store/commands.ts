@@ -98,7 +98,7 @@ export function commandContract(under: StoreUnderTest): void {
         threadId: '5',
         address: '1',
       });
-      await under.store.markSent(sent?.id ?? 0, '1', NOW);
+      await under.store.settle(sent?.id ?? 0, { kind: 'sent', platformMessageId: '1' }, NOW);
       expect(await under.store.finishCommand(finishing)).toEqual({ abortedTurn: null });
       expect(await nextOf(under.store)).toBeNull();
       await receive(under.store, [message('1', 'hi')]);
@@ -263,7 +263,11 @@ export function commandContract(under: StoreUnderTest): void {
       await reset();
       expect((await nextOf(under.store))?.body.text).toBe('in the thread');
       expect(await under.store.claimDelivery(underWay?.id ?? 0, lease()), 'it was dropped').toBe(false);
-      await under.store.retry(underWay?.id ?? 0, { notBefore: 0, uncertain: true, error: 'cut' });
+      await under.store.settle(
+        underWay?.id ?? 0,
+        { kind: 'retry', notBefore: 0, uncertain: true, reason: 'cut' },
+        NOW,
+      );
       expect((await nextOf(under.store))?.body.text, 'it does not come back').toBe('in the thread');
       expect((await under.store.counts()).undelivered).toBe(2);
     });

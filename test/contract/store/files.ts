@@ -251,7 +251,7 @@ export function fileContract(under: StoreUnderTest): void {
     await exchange(under.store, 't1', 'hi', { deliveries: [delivery('turn:t1', 'a')] });
     const id = (await nextOf(under.store))?.id ?? 0;
     await under.store.claimDelivery(id, lease());
-    await under.store.markSent(id, '77', NOW);
+    await under.store.settle(id, { kind: 'sent', platformMessageId: '77' }, NOW);
     expect(await under.store.delivery(id)).toMatchObject({ id, chatId: CHAT, body: { text: 'a' } });
     expect(await under.store.delivery(id + 1)).toBeNull();
   });

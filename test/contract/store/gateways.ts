@@ -103,8 +103,8 @@ export function gatewayContract(under: StoreUnderTest): void {
       expect(taken, 'whoever sent it may have done so').toMatchObject({ id: first, uncertainCrashes: 1 });
       expect(await b.claimDelivery(first, lease(other, LATE))).toBe(true);
       expect(await nextOf(b, CHAT, other, LATE)).toMatchObject({ uncertainCrashes: 1, attempts: 2 });
-      await b.markSent(first, '900', LATE);
-      await a.markSent(first, '901', LATE);
+      await b.settle(first, { kind: 'sent', platformMessageId: '900' }, LATE);
+      await a.settle(first, { kind: 'sent', platformMessageId: '901' }, LATE);
       expect(await a.delivery(first)).not.toMatchObject({ platformMessageId: '901' });
       expect((await nextOf(a, CHAT, 'a', LATE))?.body.text).toBe('two');
     });
@@ -250,7 +250,7 @@ export function gatewayContract(under: StoreUnderTest): void {
       expect(await nextOf(under.store, CHAT, 'a')).toMatchObject({ id: first.id, attempts: 1 });
       await recovered(under.store, 'a');
       expect(await nextOf(under.store, CHAT, 'b')).toMatchObject({ uncertainCrashes: 1 });
-      await under.store.markSent(first.id, '900', NOW);
+      await under.store.settle(first.id, { kind: 'sent', platformMessageId: '900' }, NOW);
       await receive(under.store, [message('2', 'more')]);
       const next = await begun(under.store, 't2');
       const later = await finishWith(under.store, next, 't2', {
@@ -293,7 +293,7 @@ export function gatewayContract(under: StoreUnderTest): void {
     const texts: string[] = [];
     for (let next = await nextOf(under.store); next; next = await nextOf(under.store)) {
       texts.push(next.body.text);
-      await under.store.markSent(next.id, `${next.id}`, NOW);
+      await under.store.settle(next.id, { kind: 'sent', platformMessageId: `${next.id}` }, NOW);
     }
     expect(texts).toEqual(['late', 'one', 'two']);
   });

@@ -208,7 +208,7 @@ export function jobContract(under: StoreUnderTest): void {
       const open = () => store.openRuns({ ...CHANNELS, since: NOW });
       expect(await open()).toEqual({ working: 0, ended: [] });
       const entry = await nextOf(store);
-      await store.giveUp(entry?.id ?? 0, 'refused', 'kicked', NOW);
+      await store.settle(entry?.id ?? 0, { kind: 'refused', reason: 'kicked' }, NOW);
       expect((await open()).ended).toMatchObject([{ outcome: 'failed' }]);
     });
 

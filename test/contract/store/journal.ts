@@ -127,8 +127,8 @@ export function journalContract(under: StoreUnderTest): void {
       for (const end of ['sent', 'refused', 'dropped'] as const) {
         const { id = 0 } = (await nextOf(under.store)) ?? {};
         await under.store.claimDelivery(id, lease());
-        if (end === 'sent') await under.store.markSent(id, 'p7', NOW + 9);
-        else await under.store.giveUp(id, end, `it was ${end}`, NOW + 9);
+        if (end === 'sent') await under.store.settle(id, { kind: 'sent', platformMessageId: 'p7' }, NOW + 9);
+        else await under.store.settle(id, { kind: end, reason: `it was ${end}` }, NOW + 9);
       }
       const ended = { status: 'completed', timestamp_outcome: new Date(NOW + 9).toISOString() };
       expect(await sends()).toMatchObject([
@@ -289,7 +289,11 @@ export function journalContract(under: StoreUnderTest): void {
       await exchange(under.store, 't1', 'hi', { deliveries: [delivery('turn:t1', 'x')] });
       await expect.poll(() => told).toBeGreaterThan(0);
       const before = told;
-      await under.store.markSent((await nextOf(under.store))?.id ?? 0, 'p', NOW);
+      await under.store.settle(
+        (await nextOf(under.store))?.id ?? 0,
+        { kind: 'sent', platformMessageId: 'p' },
+        NOW,
+      );
       await expect.poll(() => told).toBeGreaterThan(before);
       unwatch();
       const after = told;
@@ -310,7 +314,11 @@ export function journalContract(under: StoreUnderTest): void {
       expect(text).not.toContain('secret');
       for (const kept of ['elsewhere', 'for luna', 'afterwards']) expect(text).toContain(kept);
       expect(await sends()).toMatchObject([{ action: { tool: 'send_message' } }]);
-      await under.store.markSent((await nextOf(under.store))?.id ?? 0, 'p', NOW);
+      await under.store.settle(
+        (await nextOf(under.store))?.id ?? 0,
+        { kind: 'sent', platformMessageId: 'p' },
+        NOW,
+      );
     });
 
     it('keeps what is not old, and everything pending', async () => {

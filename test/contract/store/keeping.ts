@@ -325,7 +325,7 @@ export function keepingContract(under: StoreUnderTest): void {
       const left = [];
       for (let next = await nextOf(under.store); next; next = await nextOf(under.store)) {
         left.push(next.body);
-        await under.store.markSent(next.id, `s${next.part}`, NOW);
+        await under.store.settle(next.id, { kind: 'sent', platformMessageId: `s${next.part}` }, NOW);
       }
       expect(left).toEqual([{ text: 'now … is bold', marks: [] }, { text: 'a link', marks: [] }, bodies[2]]);
     });

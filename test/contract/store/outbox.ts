@@ -37,9 +37,13 @@ export function outboxContract(under: StoreUnderTest): void {
       await post('notice:2', 'elsewhere', 'test_2');
       await post('notice:3', 'two');
       const first = await nextId();
-      await under.store.retry(first, { notBefore: NOW + 99, uncertain: false, error: 'later' });
+      await under.store.settle(
+        first,
+        { kind: 'retry', notBefore: NOW + 99, uncertain: false, reason: 'later' },
+        NOW,
+      );
       expect(await nextOf(under.store)).toMatchObject({ body: { text: 'one' }, notBefore: NOW + 99 });
-      await under.store.markSent(first, '900', NOW);
+      await under.store.settle(first, { kind: 'sent', platformMessageId: '900' }, NOW);
       expect(await nextText()).toBe('two');
       expect((await nextOf(under.store, 'test_2'))?.body.text).toBe('elsewhere');
       expect(await nextOf(under.store, 'test_3')).toBeNull();
@@ -80,9 +84,9 @@ export function outboxContract(under: StoreUnderTest): void {
       await post('notice:1', 'one');
       const id = await nextId();
       expect(await under.store.claimDelivery(id, lease())).toBe(true);
-      await under.store.retry(id, { notBefore: 1, uncertain: true, error: 'cut' });
+      await under.store.settle(id, { kind: 'retry', notBefore: 1, uncertain: true, reason: 'cut' }, NOW);
       expect(await under.store.claimDelivery(id, lease())).toBe(true);
-      await under.store.retry(id, { notBefore: 2, uncertain: false, error: 'busy' });
+      await under.store.settle(id, { kind: 'retry', notBefore: 2, uncertain: false, reason: 'busy' }, NOW);
       expect(await nextOf(under.store)).toMatchObject({
         attempts: 2,
         uncertainCuts: 1,
@@ -97,14 +101,22 @@ export function outboxContract(under: StoreUnderTest): void {
       expect(await nextOf(under.store)).not.toHaveProperty('mark');
       await under.store.claimDelivery(id, { ...lease(), mark: 'before the first' });
       expect((await nextOf(under.store))?.mark).toBe('before the first');
-      await under.store.retry(id, { notBefore: 0, uncertain: true, error: 'cut' });
+      await under.store.settle(id, { kind: 'retry', notBefore: 0, uncertain: true, reason: 'cut' }, NOW);
       expect((await nextOf(under.store))?.mark).toBe('before the first');
       // It was looked for, as far as that went.
-      await under.store.retry(id, { notBefore: 0, uncertain: false, error: 'busy', mark: 'further on' });
+      await under.store.settle(
+        id,
+        { kind: 'retry', notBefore: 0, uncertain: false, reason: 'busy', mark: 'further on' },
+        NOW,
+      );
       expect(await nextOf(under.store)).toMatchObject({ mark: 'further on', uncertainCuts: 1 });
       await under.store.claimDelivery(id, { ...lease(), mark: 'before the second' });
       expect((await nextOf(under.store))?.mark).toBe('before the second');
-      await under.store.retry(id, { notBefore: 0, uncertain: false, error: 'not taken' });
+      await under.store.settle(
+        id,
+        { kind: 'retry', notBefore: 0, uncertain: false, reason: 'not taken' },
+        NOW,
+      );
       expect(await nextOf(under.store)).not.toHaveProperty('mark');
       await under.store.claimDelivery(id, lease());
       expect(await nextOf(under.store)).not.toHaveProperty('mark');
@@ -124,7 +136,7 @@ export function outboxContract(under: StoreUnderTest): void {
       const ended = await finishWith(under.store, await begun(under.store, 't1'), 't1', { deliveries, send });
       expect(ended, 'there is nothing to be looked for yet').not.toHaveProperty('first.mark');
       expect(await nextOf(under.store)).toMatchObject({ body: { text: 'one' }, mark: 'before' });
-      await under.store.markSent(await nextId(), '900', NOW);
+      await under.store.settle(await nextId(), { kind: 'sent', platformMessageId: '900' }, NOW);
       expect(await nextOf(under.store)).not.toHaveProperty('mark');
     });
 
@@ -145,9 +157,13 @@ export function outboxContract(under: StoreUnderTest): void {
         { ...part, key: 'b', platformMessageId: null },
       ]);
       await post('notice:1', 'one');
-      await under.store.markSent(await nextId(), '5', NOW);
+      await under.store.settle(await nextId(), { kind: 'sent', platformMessageId: '5' }, NOW);
       await post('notice:2', 'elsewhere', 'test_2');
-      await under.store.markSent((await nextOf(under.store, 'test_2'))?.id ?? 0, '6', NOW);
+      await under.store.settle(
+        (await nextOf(under.store, 'test_2'))?.id ?? 0,
+        { kind: 'sent', platformMessageId: '6' },
+        NOW,
+      );
       await post('notice:3', 'not yet');
       const known = async () => (await under.store.recordedIn(CHAT)).ids;
       // The first is a person's, which it cannot be either.
@@ -172,7 +188,7 @@ export function outboxContract(under: StoreUnderTest): void {
       await under.store.show('t1', [{ ...part, platformMessageId: null }]);
       expect(await uncertain()).toBe(2);
       await under.store.show('t1', [{ ...part, platformMessageId: '7' }]);
-      await under.store.markSent(await nextId(), '8', NOW);
+      await under.store.settle(await nextId(), { kind: 'sent', platformMessageId: '8' }, NOW);
       expect(await uncertain()).toBe(0);
     });
 
@@ -182,12 +198,12 @@ export function outboxContract(under: StoreUnderTest): void {
         const id = await nextId();
         expect(await nextText()).toBe(end);
         expect(await under.store.claimDelivery(id, lease())).toBe(true);
-        if (end === 'sent') await under.store.markSent(id, '900', NOW);
+        if (end === 'sent') await under.store.settle(id, { kind: 'sent', platformMessageId: '900' }, NOW);
         else if (end === 'parked') expect((await under.store.quieten()).deliveries).toBe(1);
-        else await under.store.giveUp(id, end, 'reason', NOW);
+        else await under.store.settle(id, { kind: end, reason: 'reason' }, NOW);
         expect(await under.store.claimDelivery(id, lease())).toBe(false);
-        await under.store.retry(id, { notBefore: 0, uncertain: false, error: '' });
-        await under.store.giveUp(id, 'refused', '', NOW);
+        await under.store.settle(id, { kind: 'retry', notBefore: 0, uncertain: false, reason: '' }, NOW);
+        await under.store.settle(id, { kind: 'refused', reason: '' }, NOW);
         expect(await nextOf(under.store)).toBeNull();
       }
       expect(await under.store.counts()).toMatchObject({ undelivered: 0, parked: 1 });
@@ -201,7 +217,7 @@ export function outboxContract(under: StoreUnderTest): void {
       await under.store.post({ ...to, delivery: delivery('notice:1', 'part', { personaId: null, part: 1 }) });
       await under.store.post({ ...to, delivery: delivery('notice:1', 'luna', { personaId: 'luna' }) });
       expect((await under.store.counts()).undelivered).toBe(3);
-      await under.store.markSent(await nextId(), '900', NOW);
+      await under.store.settle(await nextId(), { kind: 'sent', platformMessageId: '900' }, NOW);
       await post('notice:1', 'one at last');
       expect(await nextText()).toBe('part');
     });

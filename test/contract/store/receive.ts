@@ -161,7 +161,7 @@ export function receiveContract(under: StoreUnderTest): void {
         deliveries: [delivery('turn:t1', 'hello', { personaId: 'luna' })],
       });
       const sent = await nextOf(under.store);
-      await under.store.markSent(sent?.id ?? 0, '900', NOW);
+      await under.store.settle(sent?.id ?? 0, { kind: 'sent', platformMessageId: '900' }, NOW);
       const replyTo = { platformMessageId: '900', senderName: 'bot', text: 'hello', ours: true };
       await receive(under.store, [
         message('2', 'and you?', { replyTo }),
@@ -182,7 +182,7 @@ export function receiveContract(under: StoreUnderTest): void {
       const out = delivery('turn:t1', 'hello', { personaId: 'luna', speaker: 'Luna' });
       await exchange(under.store, 't1', 'hi', { personaId: 'luna', deliveries: [out] });
       const sent = await nextOf(under.store);
-      await under.store.markSent(sent?.id ?? 0, '900', NOW);
+      await under.store.settle(sent?.id ?? 0, { kind: 'sent', platformMessageId: '900' }, NOW);
       await receive(under.store, [answering('2', '900')]);
       const { waiting } = await claimed(under.store);
       expect(waiting.map((said) => said.replyTo)).toEqual([
@@ -262,7 +262,7 @@ export function receiveContract(under: StoreUnderTest): void {
       });
       await exchange(under.store, id, 'well?', { room: `${CHAT}/45`, deliveries: [out] });
       const sent = await nextOf(under.store);
-      await under.store.markSent(sent?.id ?? 0, id, NOW);
+      await under.store.settle(sent?.id ?? 0, { kind: 'sent', platformMessageId: id }, NOW);
     };
 
     it('is heard where a persona said it, quietly, as a reply to it', async () => {
@@ -430,7 +430,7 @@ export function receiveContract(under: StoreUnderTest): void {
         deliveries: [delivery('turn:t1', 'one'), delivery('turn:t1', 'two', { part: 1 })],
       });
       const first = await nextOf(under.store);
-      await under.store.markSent(first?.id ?? 0, '900', NOW);
+      await under.store.settle(first?.id ?? 0, { kind: 'sent', platformMessageId: '900' }, NOW);
       await receive(under.store, [moved, { ...moved, chatId: 'test_unknown' }]);
       expect((await under.store.chat(CHAT))?.address).toBe('new');
       expect(await nextOf(under.store)).toMatchObject({ body: { text: 'two' }, address: 'new' });
@@ -458,8 +458,18 @@ export function receiveContract(under: StoreUnderTest): void {
 
     it('may be told so by a send, too', async () => {
       await receive(under.store, [message('1', 'hi')]);
-      await under.store.moveChat(CHAT, 'new');
-      await under.store.moveChat('test_unknown', 'new');
+      await under.store.receive({
+        channel: 'test',
+        account: '',
+        now: NOW,
+        receipts: [{ kind: 'moved', chatId: CHAT, address: 'new' }],
+      });
+      await under.store.receive({
+        channel: 'test',
+        account: '',
+        now: NOW,
+        receipts: [{ kind: 'moved', chatId: 'test_unknown', address: 'new' }],
+      });
       expect((await under.store.chat(CHAT))?.address).toBe('new');
       expect((await receive(under.store, [message('1', 'hi', { chat: atNew })])).duplicates).toBe(0);
     });

@@ -182,7 +182,7 @@ export function roomContract(under: StoreUnderTest): void {
       const next = await nextOf(under.store);
       expect(next?.appearance).toEqual(appearance);
       await under.store.claimDelivery(next?.id ?? 0, lease());
-      await under.store.markSent(next?.id ?? 0, '77', NOW);
+      await under.store.settle(next?.id ?? 0, { kind: 'sent', platformMessageId: '77' }, NOW);
       const replyTo = { platformMessageId: '77', senderName: 'bot', text: 'Luna\ngood morning', ours: true };
       await receive(under.store, [message('2', 'you too', { replyTo })]);
       const [waiting] = (await claimed(under.store)).waiting;

@@ -75,7 +75,7 @@ export function shownContract(under: StoreUnderTest): void {
         createdAt: NOW,
       });
       expect(await under.store.claimDelivery(entry?.id ?? 0, lease())).toBe(true);
-      await under.store.markSent(entry?.id ?? 0, '900', NOW);
+      await under.store.settle(entry?.id ?? 0, { kind: 'sent', platformMessageId: '900' }, NOW);
       const further = await next();
       expect(further).toMatchObject({ body: { text: 'more' }, part: 1 });
       expect(further?.shown).toBeUndefined();
@@ -93,7 +93,11 @@ export function shownContract(under: StoreUnderTest): void {
         notBefore: 0,
         createdAt: NOW - 5,
       });
-      await under.store.retry(entry?.id ?? 0, { notBefore: NOW + 9, uncertain: true, error: 'cut' });
+      await under.store.settle(
+        entry?.id ?? 0,
+        { kind: 'retry', notBefore: NOW + 9, uncertain: true, reason: 'cut' },
+        NOW,
+      );
       expect(await next()).toMatchObject({ uncertainCuts: 1, notBefore: NOW + 9 });
       await under.store.claimDelivery(entry?.id ?? 0, lease());
       expect(await show(part('He', '901', 'k')), 'nothing more may be shown').toBe(false);
@@ -110,10 +114,10 @@ export function shownContract(under: StoreUnderTest): void {
       expect(ended).toMatchObject({ first: { mark: 'before He', shown: { platformMessageId: null } } });
       const id = (await next())?.id ?? 0;
       expect((await next())?.mark).toBe('before He');
-      await under.store.found(id, '901');
+      await under.store.settle(id, { kind: 'found', platformMessageId: '901' }, NOW);
       expect(await next()).toMatchObject({ id, shown: { platformMessageId: '901', key: 'k' } });
       expect(await next()).not.toHaveProperty('mark');
-      await under.store.found(id, '902');
+      await under.store.settle(id, { kind: 'found', platformMessageId: '902' }, NOW);
       expect((await next())?.shown?.platformMessageId, 'it is known').toBe('901');
     });
 
@@ -121,7 +125,7 @@ export function shownContract(under: StoreUnderTest): void {
       const turn = await start();
       await show({ ...part('He', null, 'k'), mark: 'before He' });
       await finish(under.store, turn, 't1', { deliveries: [delivery(ORIGIN, 'Hello')] });
-      await under.store.retract([(await next())?.id ?? 0], NOW);
+      await under.store.settle([(await next())?.id ?? 0], { kind: 'unsent' }, NOW);
       expect(await next()).not.toHaveProperty('mark');
     });
 
@@ -143,7 +147,7 @@ export function shownContract(under: StoreUnderTest): void {
       ]);
       const first = (await next())?.id ?? 0;
       await under.store.claimDelivery(first, lease());
-      await under.store.retract([first, ...after.map(({ id }) => id)], NOW + 1);
+      await under.store.settle([first, ...after.map(({ id }) => id)], { kind: 'unsent' }, NOW + 1);
       const entry = await next();
       expect(entry).toMatchObject({ id: first, attempts: 0, body: { text: 'Hello' }, createdAt: NOW + 1 });
       expect(entry?.shown).toBeUndefined();
@@ -155,10 +159,10 @@ export function shownContract(under: StoreUnderTest): void {
       await show(part('He'), part('second', '901'));
       await finish(under.store, turn, 't1', { deliveries: [delivery(ORIGIN, 'Hello')] });
       expect(await undelivered()).toBe(2);
-      await under.store.markSent((await next())?.id ?? 0, '900', NOW);
+      await under.store.settle((await next())?.id ?? 0, { kind: 'sent', platformMessageId: '900' }, NOW);
       const second = await next();
       expect(second).toMatchObject({ body: { text: '', marks: [] }, shown: { platformMessageId: '901' } });
-      await under.store.giveUp(second?.id ?? 0, 'dropped', 'taken back', NOW);
+      await under.store.settle(second?.id ?? 0, { kind: 'dropped', reason: 'taken back' }, NOW);
       expect(await undelivered()).toBe(0);
     });
 
@@ -188,7 +192,7 @@ export function shownContract(under: StoreUnderTest): void {
       expect(await show(part('whole part'), part('half of more', '901'))).toBe(false);
       const first = await next();
       expect(first).toMatchObject({ body: { text: 'whole part' }, speaker: 'Default' });
-      await under.store.markSent(first?.id ?? 0, '900', NOW);
+      await under.store.settle(first?.id ?? 0, { kind: 'sent', platformMessageId: '900' }, NOW);
       expect(await next()).toMatchObject({
         part: 1,
         body: { text: 'half of …\n(stopped)' },
@@ -221,7 +225,7 @@ export function shownContract(under: StoreUnderTest): void {
       await run('reset');
       const first = await next();
       expect(first).toMatchObject({ body: { text: 'x'.repeat(1_990) } });
-      await under.store.markSent(first?.id ?? 0, '900', NOW);
+      await under.store.settle(first?.id ?? 0, { kind: 'sent', platformMessageId: '900' }, NOW);
       expect(await next()).toMatchObject({ body: { text: '…\n(stopped)' }, replyTo: null });
     });
 
@@ -238,7 +242,7 @@ export function shownContract(under: StoreUnderTest): void {
       });
       const first = await next();
       expect(first).toMatchObject({ uncertainCrashes: 0, attempts: 0 });
-      await under.store.markSent(first?.id ?? 0, '900', NOW);
+      await under.store.settle(first?.id ?? 0, { kind: 'sent', platformMessageId: '900' }, NOW);
       expect(await next()).toMatchObject({ uncertainCrashes: 1, attempts: 1 });
     });
   });

@@ -54,7 +54,11 @@ export function traceContract(under: StoreUnderTest): void {
       });
       for (let next = await nextOf(under.store); next; next = await nextOf(under.store)) {
         await under.store.claimDelivery(next.id, lease());
-        await under.store.markSent(next.id, `${next.origin}-${next.part}`, NOW);
+        await under.store.settle(
+          next.id,
+          { kind: 'sent', platformMessageId: `${next.origin}-${next.part}` },
+          NOW,
+        );
       }
       expect(await under.store.notedTurn(CHAT, 'turn:t2-0')).toBe('t2');
       expect(await under.store.notedTurn(CHAT, 'turn:t2-1')).toBe('t2');
@@ -160,13 +164,17 @@ export function traceContract(under: StoreUnderTest): void {
       await receive(under.store, [{ ...edited, text: 'new words', editedAt: NOW }]);
       await finish(under.store, turn, 't1', { deliveries: [delivery('turn:t1', 'part', { part: 0 })] });
       const sent = await nextOf(under.store);
-      await under.store.markSent(sent?.id ?? 0, 'p1', NOW);
+      await under.store.settle(sent?.id ?? 0, { kind: 'sent', platformMessageId: 'p1' }, NOW);
       const texts = async (id: string) => (await byId(id)).map(({ message: { text } }) => text);
       expect(await texts('1')).toEqual(['new words', 'old words']);
       expect(await texts('p1')).toEqual(['reply of t1']);
       const notice = { chatId: CHAT, channel: 'test', address: '1', threadId: null, kind: 'group' } as const;
       await under.store.post({ ...notice, delivery: delivery('notice:1', 'x'), now: NOW });
-      await under.store.markSent((await nextOf(under.store))?.id ?? 0, 'p2', NOW);
+      await under.store.settle(
+        (await nextOf(under.store))?.id ?? 0,
+        { kind: 'sent', platformMessageId: 'p2' },
+        NOW,
+      );
       expect(await texts('p2'), 'no part of any conversation').toEqual([]);
     });
 

@@ -62,7 +62,11 @@ export function upkeepContract(under: StoreUnderTest): void {
     it('goes: what was delivered, answered and run, versions, requests; in steps', async () => {
       for (let n = 0; n < 5; n++) {
         await exchange(under.store, `t${n}`, `m${n}`, { deliveries: [delivery(`turn:t${n}`, 'x')] });
-        await under.store.markSent((await nextOf(under.store))?.id ?? 0, `p${n}`, NOW);
+        await under.store.settle(
+          (await nextOf(under.store))?.id ?? 0,
+          { kind: 'sent', platformMessageId: `p${n}` },
+          NOW,
+        );
         const { commands } = await receive(under.store, [command(`c${n}`, 'help')]);
         await under.store.takeCommand(commands[0]?.id ?? 0, lease());
         const finished = { id: commands[0]?.id ?? 0, now: NOW, deliveries: [], effects: [] };
