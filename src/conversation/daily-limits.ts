@@ -158,6 +158,10 @@ function limitsIn(limits: DailyLimitSettings): Limit[] {
   ]);
 }
 
+function amountOf({ inputTokens, outputTokens, cost = 0 }: Usage): Amount {
+  return { tokens: inputTokens + outputTokens, cost };
+}
+
 /** A payer's limits, with the use of each that is stored or due. */
 async function statusesOf(
   { store, clock }: BaseServices,
@@ -166,24 +170,27 @@ async function statusesOf(
   { room, personaId, personId, undecided }: Payer,
 ): Promise<LimitStatus[]> {
   const { chatId } = roomParts(room);
-  const stored = await store.spentOn({ chatId, personId, now: clock.now() });
-  const sum = (paid: Iterable<Amount | undefined>, isCounted: (payer: Payer) => boolean): Amount => {
+  const now = clock.now();
+  const stored = await store.usage({ chatId, personId, since: now, now });
+  const sum = (paid: readonly Amount[], isCounted: (payer: Payer) => boolean): Amount => {
     const due = [...unpaid].flatMap(({ payer, due: usage }) =>
-      usage !== null && isCounted(payer)
-        ? [{ tokens: usage.inputTokens + usage.outputTokens, cost: usage.cost ?? 0 }]
-        : [],
+      usage !== null && isCounted(payer) ? [amountOf(usage)] : [],
     );
-    return [...paid, ...due].reduce<Amount>(
-      (all, each) => ({ tokens: all.tokens + (each?.tokens ?? 0), cost: all.cost + (each?.cost ?? 0) }),
+    return [...paid, ...due].reduce(
+      (all, { tokens, cost }) => ({ tokens: all.tokens + tokens, cost: all.cost + cost }),
       { tokens: 0, cost: 0 },
     );
   };
+  const here = stored.personas.map(({ personaId: of, usage }) => ({ of, ...amountOf(usage) }));
   const isHere = (payer: Payer) => roomParts(payer.room).chatId === chatId;
   const isOfPersona = (payer: Payer) => isHere(payer) && payer.personaId === personaId;
   const used: Record<LimitStatus['scope'], Amount> = {
     day: sum([stored.all], () => true),
-    chat: sum(stored.personas.values(), isHere),
-    persona: sum([stored.personas.get(personaId)], isOfPersona),
+    chat: sum(here, isHere),
+    persona: sum(
+      here.filter(({ of }) => of === personaId),
+      isOfPersona,
+    ),
     person: sum([stored.person], (payer) => payer.personId === personId),
   };
   return limits.flatMap((limit) => {

@@ -278,14 +278,13 @@ export interface Amount {
 
 /** Summed by day, in the zone with which the store was opened. */
 export interface UsageStore {
-  usage(chatId: ChatId, since: number): Promise<{ personaId: PersonaId; turns: number; usage: Usage }[]>;
   spend(spent: Spent & { room: RoomId; now: number }): Promise<void>;
-  /** Of each persona in a chat, of a person in all chats (null: nobody), and of all. */
-  spentOn(ask: {
-    chatId: ChatId;
-    personId: ChatId | null;
-    now: number;
-  }): Promise<{ personas: ReadonlyMap<PersonaId, Amount>; person: Amount; all: Amount }>;
+  /** Of each persona in a chat, of a person in all chats (null: nobody), and of all; on the days between. */
+  usage(of: { chatId: ChatId; personId: ChatId | null; since: number; now: number }): Promise<{
+    personas: { personaId: PersonaId; turns: number; usage: Usage }[];
+    person: Amount;
+    all: Amount;
+  }>;
 }
 
 export interface SettingStore {

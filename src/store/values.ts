@@ -22,24 +22,13 @@ const ADD_TO_PERSON = `
   on conflict (day, person_id) do update set tokens = spent.tokens + excluded.tokens, cost = spent.cost + excluded.cost`;
 const USAGE = `
   select persona_id as personaId, sum(turns) as turns, sum(input_tokens) as inputTokens,
-    sum(output_tokens) as outputTokens, sum(cached_tokens) as cachedTokens,
-    sum(cost) as cost
-  from usage where chat_id = @chatId and day >= @day group by persona_id order by persona_id`;
-interface UsageRow {
-  personaId: PersonaId;
-  turns: number;
-  inputTokens: number;
-  outputTokens: number;
-  cachedTokens: number;
-  cost: number;
-}
-const IN_CHAT = `
-  select persona_id as personaId, input_tokens + output_tokens as tokens, cost
-  from usage where chat_id = @chatId and day = @day`;
-const BY_PERSON = 'select tokens, cost from spent where day = @day and person_id = @personId';
-const IN_ALL = `
-  select coalesce(sum(input_tokens + output_tokens), 0) as tokens, coalesce(sum(cost), 0) as cost
-  from usage where day = @day`;
+    sum(output_tokens) as outputTokens, sum(cached_tokens) as cachedTokens, sum(cost) as cost
+  from usage where chat_id = @chatId and day between @since and @upTo group by persona_id order by persona_id`;
+type UsageRow = Required<Usage> & { personaId: PersonaId; turns: number };
+const sumOf = (tokens: string) =>
+  `select coalesce(sum(${tokens}), 0) as tokens, coalesce(sum(cost), 0) as cost`;
+const BY_PERSON = `${sumOf('tokens')} from spent where day between @since and @upTo and person_id = @personId`;
+const IN_ALL = `${sumOf('input_tokens + output_tokens')} from usage where day between @since and @upTo`;
 const NOTHING: Amount = { tokens: 0, cost: 0 };
 
 /** The date in the configured zone, as its first millisecond in UTC: stored days do not shift when the zone changes. */
@@ -69,24 +58,19 @@ function toUsage({ personaId, turns, cachedTokens, cost, ...tokens }: UsageRow) 
   return { personaId, turns, usage };
 }
 
-function* spentOn(zone: Zone, { chatId, personId, now }: Parameters<UsageStore['spentOn']>[0]) {
-  const day = dayOf(zone, now);
-  const rows = yield* db.all<Amount & { personaId: PersonaId }>(IN_CHAT, { chatId, day });
-  const personas = new Map(rows.map(({ personaId, ...amount }) => [personaId, amount]));
-  const person = personId === null ? undefined : yield* db.one<Amount>(BY_PERSON, { day, personId });
-  const all = yield* db.one<Amount>(IN_ALL, { day });
+function* usageOf(zone: Zone, { chatId, personId, since, now }: Parameters<UsageStore['usage']>[0]) {
+  const days = { since: dayOf(zone, since), upTo: dayOf(zone, now) };
+  const personas = (yield* db.all<UsageRow>(USAGE, { chatId, ...days })).map(toUsage);
+  const person = personId === null ? undefined : yield* db.one<Amount>(BY_PERSON, { personId, ...days });
+  const all = yield* db.one<Amount>(IN_ALL, days);
   return { personas, person: person ?? NOTHING, all: all ?? NOTHING };
 }
 
 export function usageStore(database: db.Database): UsageStore {
   return {
-    usage: (chatId, since) =>
-      database.look(function* () {
-        return (yield* db.all<UsageRow>(USAGE, { chatId, day: dayOf(database.zone, since) })).map(toUsage);
-      }),
     spend: ({ usage, now, ...whose }) =>
       database.write([], () => addUsage(database.zone, whose, { turns: 0, ...usage }, now)),
-    spentOn: (ask) => database.look(() => spentOn(database.zone, ask)),
+    usage: (of) => database.look(() => usageOf(database.zone, of)),
   };
 }
 

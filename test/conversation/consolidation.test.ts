@@ -239,7 +239,9 @@ describe('a night', () => {
     at.on.answer((request) =>
       isNight(request) ? { text: 'done', usage: { inputTokens: 1_900, outputTokens: 10 } } : 'fine',
     );
-    const usedIn2 = async () => (await at.on.store.usage('test_2', 0))[0]?.usage;
+    const usedIn2 = async () =>
+      (await at.on.store.usage({ chatId: 'test_2', personId: null, since: 0, now: Date.UTC(2100, 0) }))
+        .personas[0]?.usage;
     const before = await usedIn2();
     await at.night();
     expect(at.asked().length).toBe(1);

@@ -2,7 +2,7 @@
 import { afterEach, expect, it } from 'vitest';
 import type { DailyLimitSettings } from '../../src/conversation/services.js';
 import type { InboundMessage } from '../../src/core/message.js';
-import type { ModelClient, ModelEvent, ModelRequest } from '../../src/core/model.js';
+import type { ModelClient, ModelEvent, ModelRequest, Usage } from '../../src/core/model.js';
 import type { AnyTool } from '../../src/core/tool.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { SETTINGS, type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
@@ -40,6 +40,14 @@ async function say(on: Workbench, text: string, more: Partial<InboundMessage> = 
   await on.say(text, more);
   await on.settled();
   return on.texts().slice(before);
+}
+
+function tokensBy(
+  personas: readonly { personaId: string; usage: Usage }[],
+  persona: string,
+): number | undefined {
+  const usage = personas.find(({ personaId }) => personaId === persona)?.usage;
+  return usage && usage.inputTokens + usage.outputTokens;
 }
 
 const person = (id: string, name = id) => ({ address: id, name, administrator: false });
@@ -158,15 +166,16 @@ it('what personas say to each other is laid to the person whose words set it off
   on.answer(() => ({ text: replies.shift() ?? 'no', usage: { inputTokens: 90, outputTokens: 10 } }));
   await say(on, 'Max, begin');
   expect(on.asked).toHaveLength(3);
-  const { person, personas, all } = await on.store.spentOn({
+  const { person, personas, all } = await on.store.usage({
     chatId: 'test_1',
     personId: 'test_1',
+    since: 0,
     now: NOON,
   });
   expect(person.tokens).toBe(300);
   expect(all.tokens).toBe(300);
-  expect(personas.get('max')?.tokens).toBe(200);
-  expect(personas.get('luna')?.tokens).toBe(100);
+  expect(tokensBy(personas, 'max')).toBe(200);
+  expect(tokensBy(personas, 'luna')).toBe(100);
 });
 
 it('a persona’s limit leaves the others of the chat their own', async () => {
@@ -192,8 +201,8 @@ it('reached in the middle of a turn: no further request, and what tools did stay
   }));
   expect(await say(on, 'go')).toEqual([CHAT]);
   expect(on.asked).toHaveLength(2);
-  const { personas } = await on.store.spentOn({ chatId: 'test_1', personId: null, now: NOON });
-  expect(personas.get('default')?.tokens).toBe(200);
+  const { personas } = await on.store.usage({ chatId: 'test_1', personId: null, since: NOON, now: NOON });
+  expect(tokensBy(personas, 'default')).toBe(200);
   expect(await say(on, 'more')).toEqual([]);
 });
 
@@ -203,7 +212,7 @@ it('a server that does not count is estimated', async () => {
     on.answer(() => ({ text: 'x'.repeat(400), ...(usage && { usage }) }));
     expect(await say(on, 'one')).toHaveLength(1);
     expect(await say(on, 'two')).toEqual([CHAT]);
-    const { all } = await on.store.spentOn({ chatId: 'test_1', personId: null, now: NOON });
+    const { all } = await on.store.usage({ chatId: 'test_1', personId: null, since: NOON, now: NOON });
     expect(all.tokens).toBeGreaterThan(100);
   }
 });
@@ -315,18 +324,23 @@ it('above a limit windows are not compacted in the background; nothing is archiv
   await on.conversation.resting();
   expect(on.asked.filter(isFlush).length).toBeGreaterThan(0);
   expect(on.asked.filter(isSummary)).toHaveLength(1);
-  const { personas } = await on.store.spentOn({ chatId: 'test_1', personId: null, now: clock.now() });
+  const { personas } = await on.store.usage({
+    chatId: 'test_1',
+    personId: null,
+    since: clock.now(),
+    now: clock.now(),
+  });
   const requests = on.asked.length - 3;
-  expect(personas.get('default')?.tokens, 'flush and summary count').toBe(requests * 10);
+  expect(tokensBy(personas, 'default'), 'flush and summary count').toBe(requests * 10);
 });
 
 it('plain requests do not look at the store for limits that nobody set', async () => {
   let looks = 0;
   const around: WorkbenchOptions['around'] = (store) => ({
     ...store,
-    spentOn: (ask) => {
+    usage: (of) => {
       looks++;
-      return store.spentOn(ask);
+      return store.usage(of);
     },
   });
   const { on } = await bench({}, { around });
@@ -366,7 +380,7 @@ it('what a model sends before it breaks off is counted', async () => {
   };
   const { on } = await bench({}, { model });
   await say(on, 'one');
-  const { all } = await on.store.spentOn({ chatId: 'test_1', personId: null, now: NOON });
+  const { all } = await on.store.usage({ chatId: 'test_1', personId: null, since: NOON, now: NOON });
   expect(all.tokens).toBeGreaterThan(1_000);
 });
 

@@ -260,7 +260,7 @@ export function standIn(): StandIn {
     suspended: async () => null,
     waits: async () => false,
     approvalOf: async () => ({ chat: true, sender: true, owner: false }),
-    usage: async () => [],
+    usage: async () => ({ personas: [], person: { tokens: 0, cost: 0 }, all: { tokens: 0, cost: 0 } }),
     keepVersion: async () => {},
     dropVersion: async () => {},
     versions: async ({ personaId, most, turnId }) =>

@@ -188,8 +188,13 @@ describe('who answers', () => {
     on.answer((request) => ({ text: isArbiter(request) ? 'Max' : 'fine', usage }));
     await say('what shall we eat?');
     await on.settled();
-    const spent = await on.store.usage('test_-5', 0);
-    expect(spent.toSorted((a, b) => a.personaId.localeCompare(b.personaId))).toEqual([
+    const { personas } = await on.store.usage({
+      chatId: 'test_-5',
+      personId: null,
+      since: 0,
+      now: Date.UTC(2100, 0),
+    });
+    expect(personas.toSorted((a, b) => a.personaId.localeCompare(b.personaId))).toEqual([
       { personaId: 'max', turns: 1, usage: { inputTokens: 80, outputTokens: 4 } },
       { personaId: 'nova', turns: 0, usage },
     ]);

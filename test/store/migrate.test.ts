@@ -26,6 +26,7 @@ import {
   nextOf,
   receive,
   recovered,
+  usedIn,
   waitingTexts,
   windowTexts,
 } from '../contract/store/words.js';
@@ -262,7 +263,7 @@ describe('a database of an earlier version', () => {
       db.exec(`insert into usage values ('${CHAT}', 0, 'default', 2, 30, 4)`);
     });
     const store = await place.open();
-    expect(await store.usage(CHAT, 0)).toEqual([
+    expect(await usedIn(store, CHAT, 0)).toEqual([
       { personaId: 'default', turns: 2, usage: { inputTokens: 30, outputTokens: 4 } },
     ]);
     await store.close();

@@ -291,7 +291,6 @@ async function useEverything(store: Store): Promise<void> {
   await store.addAlias('test_lid', CHAT);
   await store.aliasOf('test_lid');
   await useViews(store);
-  await store.usage(CHAT, 0);
   await store.setSetting('a', 'b');
   await store.setSetting('c', null);
   await store.setting('a');
@@ -518,7 +517,7 @@ async function useRest(store: Store): Promise<void> {
   );
   await store.channelState('test', ['a']);
   await store.clearChannelState('test');
-  await store.spentOn({ chatId: room, personId: 'test_ann', now: NOW });
+  await store.usage({ chatId: room, personId: 'test_ann', since: NOW, now: NOW });
   await store.spend({
     room,
     personaId,

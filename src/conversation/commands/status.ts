@@ -85,25 +85,29 @@ export const usage = commandOf('usage', 'Show this chat’s usage and limits', a
   const { chat } = call.command;
   const now = clock.now();
   const personas = await call.personas.list(chat.id);
-  const month = await store.usage(chat.id, now - 30 * DAY_MS);
-  const spent = await store.spentOn({ chatId: chat.id, personId: null, now });
+  const since = (time: number) => store.usage({ chatId: chat.id, personId: null, since: time, now });
+  const [{ personas: month }, today] = [await since(now - 30 * DAY_MS), await since(now)];
   const parts =
     month.length === 0
       ? ['This chat has used nothing in the last thirty days.']
       : [
-          `Today (${zone.name}):\n${table(await store.usage(chat.id, now), personas)}`,
+          `Today (${zone.name}):\n${table(today.personas, personas)}`,
           `Last thirty days:\n${table(month, personas)}`,
         ];
   if (isOwner && chat.kind === 'direct') {
-    const { tokens, cost } = spent.all;
+    const { tokens, cost } = today.all;
     parts.push(`All chats together today: ${tokens} tokens${costOf(cost)}`);
   }
-  const limits = await limitsFor(call, personas, [...spent.personas.keys()]);
+  const limits = await limitsFor(
+    call,
+    personas,
+    today.personas.map(({ personaId }) => personaId),
+  );
   if (limits.length > 0) parts.push([`Left until midnight (${zone.name}):`, ...limits].join('\n'));
   return { text: parts.join('\n\n') };
 });
 
-function table(rows: Awaited<ReturnType<UsageStore['usage']>>, personas: Persona[]): string {
+function table(rows: Awaited<ReturnType<UsageStore['usage']>>['personas'], personas: Persona[]): string {
   if (rows.length === 0) return '- nothing';
   const lines = rows.map(({ personaId, turns, usage }) => {
     const { inputTokens, cachedTokens = 0, outputTokens, cost } = usage;

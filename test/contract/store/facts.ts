@@ -1,7 +1,7 @@
 /** The store's contract: usage, aliases, settings. */
 import { describe, expect, it } from 'vitest';
 import type { StoreUnderTest } from '../store.js';
-import { begun, CHAT, chatAt, DAY, finish, message, NOW, receive } from './words.js';
+import { begun, CHAT, chatAt, DAY, finish, message, NOW, receive, usedIn } from './words.js';
 
 export function factContract(under: StoreUnderTest): void {
   describe('usage', () => {
@@ -9,7 +9,7 @@ export function factContract(under: StoreUnderTest): void {
       const usage = { inputTokens: 30, outputTokens: 4 };
       for (let n = 0; n < 2; n++)
         await under.store.spend({ room: `${CHAT}/5`, personaId: 'luna', usage, now: NOW });
-      expect(await under.store.usage(CHAT, 0)).toEqual([
+      expect(await usedIn(under.store, CHAT, 0)).toEqual([
         { personaId: 'luna', turns: 0, usage: { inputTokens: 60, outputTokens: 8 } },
       ]);
     });
@@ -29,49 +29,51 @@ export function factContract(under: StoreUnderTest): void {
       await spend(NOW, 'default', null);
       await spend(NOW + DAY, 'luna', 7);
       await spend(NOW, 'default', 1000, 'test_2');
-      expect(await under.store.usage(CHAT, NOW)).toEqual([
+      expect(await usedIn(under.store, CHAT, NOW)).toEqual([
         { personaId: 'default', turns: 2, usage: { inputTokens: 10, outputTokens: 1 } },
         { personaId: 'luna', turns: 1, usage: { inputTokens: 7, outputTokens: 1 } },
       ]);
-      expect((await under.store.usage(CHAT, 0))[0]).toEqual({
+      expect((await usedIn(under.store, CHAT, 0))[0]).toEqual({
         personaId: 'default',
         turns: 3,
         usage: { inputTokens: 110, outputTokens: 2 },
       });
       await spend(NOW, 'default', 1000, 'test_2');
-      expect((await under.store.usage('test_2', 0))[0]).toEqual({
+      expect((await usedIn(under.store, 'test_2', 0))[0]).toEqual({
         personaId: 'default',
         turns: 2,
         usage: { inputTokens: 2000, outputTokens: 2, cachedTokens: 1800 },
       });
-      expect(await under.store.usage('test_3', 0)).toEqual([]);
+      expect(await usedIn(under.store, 'test_3', 0)).toEqual([]);
     });
   });
 
   describe('what was used on a day', () => {
     const usage = { inputTokens: 30, outputTokens: 4, cost: 7 };
-    const ask = { chatId: CHAT, personId: 'test_ann', now: NOW };
+
+    const on = (day: number) => ({ since: day, now: day });
+    const ask = { chatId: CHAT, personId: 'test_ann', ...on(NOW) };
     const once = { tokens: 34, cost: 7 };
     const NOTHING = { tokens: 0, cost: 0 };
 
     it('is told of each persona of a chat, of a person in all chats, and of all', async () => {
       const { store } = under;
-      expect(await store.spentOn(ask)).toEqual({ personas: new Map(), person: NOTHING, all: NOTHING });
+      expect(await store.usage(ask)).toEqual({ personas: [], person: NOTHING, all: NOTHING });
       await store.spend({ room: `${CHAT}/5`, personaId: 'luna', personId: 'test_ann', usage, now: NOW });
       await store.spend({ room: 'test_2', personaId: 'luna', personId: 'test_ann', usage, now: NOW });
       await store.spend({ room: CHAT, personaId: 'default', usage, now: NOW });
       await store.spend({ room: CHAT, personaId: 'default', usage, now: NOW + DAY });
-      expect(await store.spentOn(ask)).toEqual({
-        personas: new Map([
-          ['default', once],
-          ['luna', once],
-        ]),
+      expect(await store.usage(ask)).toEqual({
+        personas: [
+          { personaId: 'default', turns: 0, usage },
+          { personaId: 'luna', turns: 0, usage },
+        ],
         person: { tokens: 68, cost: 14 },
         all: { tokens: 102, cost: 21 },
       });
-      expect((await store.spentOn({ ...ask, personId: null, now: NOW + DAY })).person).toEqual(NOTHING);
-      expect((await store.spentOn({ ...ask, now: NOW + DAY })).all).toEqual(once);
-      expect((await store.usage(CHAT, 0))[1]?.usage).toEqual(usage);
+      expect((await store.usage({ ...ask, personId: null, ...on(NOW + DAY) })).person).toEqual(NOTHING);
+      expect((await store.usage({ ...ask, ...on(NOW + DAY) })).all).toEqual(once);
+      expect((await usedIn(store, CHAT, 0))[1]?.usage).toEqual(usage);
     });
 
     it('is charged to the person of a turn, and is the same in every process, whoever adds to it', async () => {
@@ -85,10 +87,10 @@ export function factContract(under: StoreUnderTest): void {
         const turn = await begun(one, id, { spent });
         await finish(one, turn, id, { usage, personId: 'test_ann' });
         for (const each of [store, other]) {
-          const { personas, person, all } = await each.spentOn(ask);
+          const { personas, person, all } = await each.usage(ask);
           expect(person, `after ${n}`).toEqual({ tokens: 34 * n, cost: 7 * n });
           expect(all).toEqual({ tokens: 68 * n, cost: 14 * n });
-          expect(personas.get('default')).toEqual(all);
+          expect(personas.map((one) => one.usage.cost)).toEqual([all.cost]);
         }
       }
     });
@@ -96,10 +98,10 @@ export function factContract(under: StoreUnderTest): void {
     it('is not added by a turn that was lost', async () => {
       await receive(under.store, [message('t0', 'hi')]);
       const turn = await begun(under.store, 't0');
-      await under.store.spentOn(ask);
+      await under.store.usage(ask);
       const lost = { claim: { ...turn.claim, fence: turn.claim.fence - 1 } };
       expect(await finish(under.store, lost, 't0', { usage })).toBe('lost');
-      expect((await under.store.spentOn(ask)).all).toEqual(NOTHING);
+      expect((await under.store.usage(ask)).all).toEqual(NOTHING);
     });
   });
 

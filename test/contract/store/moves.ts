@@ -15,6 +15,7 @@ import {
   NOW,
   overhear,
   receive,
+  usedIn,
   windowTexts,
 } from './words.js';
 
@@ -71,10 +72,10 @@ export function moveContract(under: StoreUnderTest): void {
       const moving = { ...commit, summary: null, archive: null };
       expect(await under.store.moveWindow({ ...moving, view: await view(), now: NOW + DAY })).toBe(true);
       expect(await under.store.moveWindow(moving)).toBe(false);
-      expect(await under.store.usage(CHAT, 0)).toEqual([
+      expect(await usedIn(under.store, CHAT, 0)).toEqual([
         { personaId: 'default', turns: 1, usage: { inputTokens: 400, outputTokens: 40 } },
       ]);
-      expect(await under.store.usage(CHAT, NOW + DAY - (NOW % DAY))).toEqual([
+      expect(await usedIn(under.store, CHAT, NOW + DAY - (NOW % DAY))).toEqual([
         { personaId: 'default', turns: 0, usage: USED },
       ]);
     });
@@ -104,7 +105,7 @@ export function moveContract(under: StoreUnderTest): void {
         await expect(move(to, { archive: 'never begun.md' })).rejects.toMatchObject(refused);
       }
       expect(await view()).toEqual(before);
-      expect((await under.store.usage(CHAT, 0))[0]?.usage.inputTokens, 'all or nothing').toBe(0);
+      expect((await usedIn(under.store, CHAT, 0))[0]?.usage.inputTokens, 'all or nothing').toBe(0);
     });
 
     it('into an archive, of which a flush is owed then', async () => {

@@ -91,7 +91,7 @@ export function upkeepContract(under: StoreUnderTest): void {
         await under.store.spend({ room: CHAT, personaId: 'luna', personId: 'test_ann', usage, now });
       expect(await prune(NOW + 4 * DAY)).toBe(1);
       const on = async (now: number) =>
-        (await under.store.spentOn({ chatId: CHAT, personId: 'test_ann', now })).person.tokens;
+        (await under.store.usage({ chatId: CHAT, personId: 'test_ann', since: now, now })).person.tokens;
       expect([await on(NOW), await on(NOW + 4 * DAY)]).toEqual([0, 2]);
     });
 

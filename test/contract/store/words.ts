@@ -308,3 +308,10 @@ export async function windowTexts(
   const { messages } = await store.window({ room, personaId, limit, overheard, except });
   return messages.map((said) => said.text);
 }
+
+const FAR = NOW + 1_000 * DAY;
+
+/** What each persona of a chat has used since a day. */
+export async function usedIn(store: Store, chatId: string, since: number) {
+  return (await store.usage({ chatId, personId: null, since, now: FAR })).personas;
+}

@@ -243,7 +243,9 @@ describe('what it costs', () => {
     },
   };
   const spent = async (chatId: string) =>
-    (await at.on.store.usage(chatId, 0)).map(({ personaId, usage: used }) => [personaId, used.inputTokens]);
+    (await at.on.store.usage({ chatId, personId: null, since: 0, now: Date.UTC(2100, 0) })).personas.map(
+      ({ personaId, usage: used }) => [personaId, used.inputTokens],
+    );
 
   it('is laid to whoever delegated it, and to the board where a program did', async () => {
     at = await desk();
