@@ -26,13 +26,23 @@ export interface ChatStore {
   /** A copy of chat.yaml for fast lookup. */
   aliasOf(id: ChatId): Promise<ChatId | null>;
   addAlias(id: ChatId, chatId: ChatId): Promise<void>;
-  lastReply(room: RoomId): Promise<{ personaId: PersonaId; at: number } | null>;
-  /** The running turn, with the senders who led to it. */
-  running(room: RoomId): Promise<{ turnId: string; personaId: PersonaId; askers: ChatId[] } | null>;
-  /** Whether an answerable message up to this one is waiting. */
-  waits(room: RoomId, upTo: number): Promise<boolean>;
-  /** The newest suspended turn. */
-  suspended(room: RoomId): Promise<{ turnId: string; personaId: PersonaId; askers: ChatId[] } | null>;
+  roomNow(room: RoomId): Promise<RoomNow>;
+}
+
+export interface RoomNow {
+  running: AskedTurn | null;
+  /** The newest. */
+  suspended: AskedTurn | null;
+  /** The oldest answerable message that waits. */
+  waits: number | null;
+  lastReply: { personaId: PersonaId; at: number } | null;
+}
+
+/** `askers`: the senders who led to it. */
+interface AskedTurn {
+  turnId: string;
+  personaId: PersonaId;
+  askers: ChatId[];
 }
 
 export const EXPORT_FORMATS = ['markdown', 'json'] as const;

@@ -4,7 +4,7 @@
  * address.
  */
 
-import type { ChatRecord, ChatStore } from '../core/chat-record.js';
+import type { ChatRecord, ChatStore, RoomNow } from '../core/chat-record.js';
 import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
 import type { ReceiptOf } from '../core/receipt.js';
 import type { GroupRound } from '../core/transcript.js';
@@ -95,33 +95,41 @@ export function* attend(
   yield* changeChat('activePersona invited away', bound(values));
 }
 
+const ROOM = `
+  select exchange, last_persona as personaId, last_reply_at as at,
+    (select min(id) from message where room_id = room.id and state = 'waiting' and quiet = 0) as waits
+  from room where id = ?`;
 const turnWhere = (which: string) => `
-  select turn.id as turnId, persona_id as personaId, batch, exchange
-  from turn join room on room.id = turn.room_id where turn.room_id = ? and ${which}`;
+  select id as turnId, persona_id as personaId, batch from turn where room_id = ? and ${which}`;
 const RUNNING = turnWhere(`state = 'running'`);
 const SUSPENDED = turnWhere(`state in ('suspended', 'ready') order by started_at desc limit 1`);
-interface TurnRow {
-  turnId: string;
-  personaId: PersonaId;
-  batch: string;
-  exchange: string | null;
-}
 const AUTHORS = 'select author_id from message where number_in(id, @ids) order by id';
-const LAST_REPLY = `
-  select last_persona as personaId, last_reply_at as at from room
-  where id = ? and last_persona is not null and last_reply_at is not null`;
-const WAITS = `
-  select 1 from message where room_id = @room and state = 'waiting' and id <= @upTo and quiet = 0 limit 1`;
+
+function* roomNow(room: RoomId): db.Verb<RoomNow> {
+  const row = yield* db.one<{
+    exchange: string | null;
+    personaId: PersonaId | null;
+    at: number | null;
+    waits: number | null;
+  }>(ROOM, room);
+  const { exchange = null, personaId = null, at = null, waits = null } = row ?? {};
+  const round: GroupRound | null = exchange === null ? null : JSON.parse(exchange);
+  return {
+    running: yield* turnIn(RUNNING, room, round),
+    suspended: yield* turnIn(SUSPENDED, room, round),
+    waits,
+    lastReply: personaId === null || at === null ? null : { personaId, at },
+  };
+}
 
 /** A turn, and the senders of the messages that it answers or that started its exchange. */
-function* turnIn(sql: string, room: RoomId) {
-  const row = yield* db.one<TurnRow>(sql, room);
+function* turnIn(sql: string, room: RoomId, round: GroupRound | null): db.Verb<RoomNow['running']> {
+  const row = yield* db.one<{ turnId: string; personaId: PersonaId; batch: string }>(sql, room);
   if (row === undefined) return null;
-  const { turnId, personaId, batch, exchange } = row;
-  const round: GroupRound | null = exchange === null ? null : JSON.parse(exchange);
+  const { batch, ...turn } = row;
   const ids = [...JSON.parse(batch), ...(round?.said ?? []).map(({ id }) => id)];
   const askers = new Set(yield* db.column<ChatId>(AUTHORS, { ids: JSON.stringify(ids) }));
-  return askers.size === 0 ? null : { turnId, personaId, askers: [...askers] };
+  return askers.size === 0 ? null : { ...turn, askers: [...askers] };
 }
 
 export function chatStore(database: db.Database): ChatStore {
@@ -138,15 +146,6 @@ export function chatStore(database: db.Database): ChatStore {
     async addAlias(id, chatId) {
       await database.writeOne(db.ACCESS, upsert('alias', 'id', 'chatId'), { id, chatId });
     },
-    lastReply: (room) =>
-      database.look(function* () {
-        return (yield* db.one<{ personaId: PersonaId; at: number }>(LAST_REPLY, room)) ?? null;
-      }),
-    running: (room) => database.read(() => turnIn(RUNNING, room)),
-    suspended: (room) => database.read(() => turnIn(SUSPENDED, room)),
-    waits: (room, upTo) =>
-      database.look(function* () {
-        return (yield* db.one(WAITS, { room, upTo })) !== undefined;
-      }),
+    roomNow: (room) => database.read(() => roomNow(room)),
   };
 }

@@ -69,10 +69,7 @@ export interface StandIn {
 type CommandStore = Pick<
   Store,
   | 'chat'
-  | 'lastReply'
-  | 'running'
-  | 'suspended'
-  | 'waits'
+  | 'roomNow'
   | 'approvalOf'
   | 'usage'
   | 'keepVersion'
@@ -255,10 +252,7 @@ export function standIn(): StandIn {
   const store: CommandStore = {
     chat: async () => null,
     tasksElsewhere: async () => [],
-    lastReply: async () => null,
-    running: async () => null,
-    suspended: async () => null,
-    waits: async () => false,
+    roomNow: async () => ({ running: null, suspended: null, waits: null, lastReply: null }),
     approvalOf: async () => ({ chat: true, sender: true, owner: false }),
     usage: async () => ({ personas: [], person: { tokens: 0, cost: 0 }, all: { tokens: 0, cost: 0 } }),
     keepVersion: async () => {},

@@ -116,7 +116,12 @@ describe('a task', () => {
     const asked = on.asked.length;
     for (let n = 0; n < 6; n++) await pass(10 * MINUTE);
     expect(on.asked.length - asked).toBe(3);
-    const spent = await on.store.usage({ chatId: 'test_1', personId: 'test_1', since: clock.now(), now: clock.now() });
+    const spent = await on.store.usage({
+      chatId: 'test_1',
+      personId: 'test_1',
+      since: clock.now(),
+      now: clock.now(),
+    });
     expect(spent.person.tokens).toBeGreaterThanOrEqual(120_000);
     // Another person is not held up by it.
     await on.say('hello', { chat: OTHER, sender: { address: '2', name: 'Ben', administrator: false } });

@@ -244,8 +244,8 @@ describe('what is kept too long', () => {
     });
     expect(steps.get('shown'), 'the window shows what the tool found').toHaveLength(2);
     expect((await nextOf(store, 'test_2'))?.body.text).toBe('reply of undelivered');
-    expect(await store.suspended('test_3')).toMatchObject({ turnId: 'suspended' });
-    expect(await store.running('test_4')).toMatchObject({ turnId: 'running' });
+    expect((await store.roomNow('test_3')).suspended).toMatchObject({ turnId: 'suspended' });
+    expect((await store.roomNow('test_4')).running).toMatchObject({ turnId: 'running' });
     expect((await store.readRoom('test_5', 'me', LATER))?.waiting).toHaveLength(1);
   });
 });

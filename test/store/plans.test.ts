@@ -141,13 +141,12 @@ describe('query plans', () => {
 
   it('sort only what waits and what is shown', () => {
     const sorting = [...prepared].filter((sql) => planOf(sql).some((detail) => detail.includes('ORDER BY')));
-    // Archives that owe a flush, of all chats and of one view; calls that wait for a person; the rooms in which something waits; open offers; requests for pairing, and
+    // Archives that owe a flush, of all chats and of one view; calls that wait for a person (which ask first whether a task made them); the rooms in which something waits; open offers; requests for pairing, and
     // which of the groups among them leaves; of a room, whose messages are read with it, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest. Of the journal, what is
     // forgotten at once, what is new and what has changed as one order, and what one turn or task did.
     expect(sorting.map((sql) => /\sfrom "?(\w+)/.exec(sql)?.[1]).sort()).toEqual([
       'archived',
       'archived',
-      'asked_call',
       ...Array<string>(4).fill('journal'),
       'message',
       'message',
@@ -155,6 +154,7 @@ describe('query plans', () => {
       'pairing',
       'pairing',
       'room',
+      'task',
       'turn',
       'turn',
     ]);
@@ -191,7 +191,7 @@ async function useEverything(store: Store): Promise<void> {
   ]);
   await store.cursor('test', 'bot');
   const turn = await begun(store, 't1', { hearers: ['luna'] });
-  await store.running(CHAT);
+  await store.roomNow(CHAT);
   await store.hold(turn.claim, NOW + 1);
   await store.addStep(turn.claim, 't1', { kind: 'call', callId: 'c' }, NOW);
   await store.fail(turn.claim, 't1');
@@ -202,7 +202,6 @@ async function useEverything(store: Store): Promise<void> {
   });
   await exchange(store, 't2', 'more');
   await store.window({ room: CHAT, personaId: 'default', limit: 9, overheard: 9, except: [] });
-  await store.lastReply(CHAT);
   await store.saidIn({ chatId: CHAT, by: null, since: null, until: null, after: 0 });
   const { commands } = await receive(store, [message('10', 'd'), command('11', 'reset'), edit('10', 'e')]);
   await begun(store, 't3');
@@ -467,7 +466,6 @@ async function useRest(store: Store): Promise<void> {
   await store.keepFiles(turn.claim, { id: 1, text: '', attachments: [] });
   const waiting = { kind: 'waiting', callId: 'c', waitsFor: 'w', until: null } as const;
   await store.addStep(turn.claim, 'r1', waiting, NOW);
-  await store.suspended(room);
   await receive(store, [{ kind: 'resume', waitsFor: 'w', content: '', failed: false }]);
   await receive(store, [{ kind: 'resume', waitsFor: 'early', content: '', failed: false }]);
   const again = await claimed(store, room);
@@ -496,7 +494,6 @@ async function useRest(store: Store): Promise<void> {
   await store.visible({ chatId: room, personaId }, [1]);
   await store.newestSaid();
   await store.saidSince({ chats: [room], after: 0, upTo: 9 });
-  await store.waits(room, 9);
   await store.question({ room, senderId: 'test_ann', now: NOW });
   await store.messages([1]);
   await store.notedTurn(room, 'p1');

@@ -143,7 +143,7 @@ async function remove(call: CommandCall, rest: string): Promise<CommandAnswer> {
   const leaving = await personas.find(chat.id, name);
   // Its windows will not be used again, so their content is archived; if that fails, the persona stays.
   if (leaving && leaving.id !== DEFAULT_PERSONA) await windows.close(chat.id, leaving.id);
-  const running = leaving && (await store.running(room));
+  const running = leaving && (await store.roomNow(room)).running;
   const gone = await personas.remove(chat.id, name);
   // On a retry after a crash, the file may already have been moved.
   if (!gone.ok && tries === 1) return { text: gone.reason };

@@ -86,21 +86,22 @@ export const stop = commandOf(
   // Not marked as changing: the person who asked needs no rights, so permission is checked here.
   async ({ command, mayChange, store }) => {
     const { chat, room, sender, afterMessage } = command;
-    const running = (await store.running(room)) ?? (await store.suspended(room));
-    if (!running) {
-      if (chat.kind === 'group' || !(await store.waits(room, afterMessage))) {
+    const { running, suspended, waits } = await store.roomNow(room);
+    const turn = running ?? suspended;
+    if (!turn) {
+      if (chat.kind === 'group' || waits === null || waits > afterMessage) {
         return { text: 'There is nothing to stop.' };
       }
       return { text: 'Stopped.', effects: [{ kind: 'suppress', room, upTo: afterMessage }] };
     }
-    if (chat.kind === 'group' && !running.askers.includes(sender.id)) {
+    if (chat.kind === 'group' && !turn.askers.includes(sender.id)) {
       const permission = await mayChange();
       if (permission === 'unknown') return { text: NOT_CHECKED };
       if (permission === 'no') {
         return { text: 'Only the person who asked, an administrator or an owner can stop this answer.' };
       }
     }
-    return { text: 'Stopped.', effects: [{ kind: 'stop', room, turnId: running.turnId }] };
+    return { text: 'Stopped.', effects: [{ kind: 'stop', room, turnId: turn.turnId }] };
   },
 );
 

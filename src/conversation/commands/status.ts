@@ -20,7 +20,7 @@ export const status = commandOf(
     const others = presentIn(chat, all).slice(1);
     const also = others.map((id) => nameInWords(personaName(all, id))).join(', ');
     const isConnected = channels.get(chat.channel)?.status().connected;
-    const last = await store.lastReply(room);
+    const { lastReply: last } = await store.roomNow(room);
     const { indexed, waiting: unindexed, vectors, vectorsWaiting } = recall.status();
     const lines = [
       `coterie ${facts.version}, running for ${duration(now - facts.startedAt)}`,

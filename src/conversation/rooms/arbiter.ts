@@ -92,12 +92,12 @@ async function chooseSpeaker(
 ): Promise<{ routing: Routing; meter: MeteredModel } | null> {
   const { turn } = routing;
   if (turn === null || (await claimRoom(services, run, seen)) === null) return null;
-  const last = await services.store.lastReply(run.room);
+  const { lastReply } = await services.store.roomNow(run.room);
   const meter = services.dailyLimits.meter(payerIn(seen, turn.batch));
   const choice = {
     present: presentIn(seen.chat, personas).flatMap((id) => personas.filter((each) => each.id === id)),
     batch: turn.batch,
-    last: last?.personaId ?? null,
+    last: lastReply?.personaId ?? null,
     sure: turn.open === 'sure',
   };
   const personaId = await askWho(services, run, choice, meter.model);

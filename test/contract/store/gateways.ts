@@ -232,8 +232,8 @@ export function gatewayContract(under: StoreUnderTest): void {
         receive(a, [message('2', 'more')]),
       ]);
       expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
-      expect(await b.running('test_2')).toMatchObject({ turnId: 't2' });
-      expect(await b.running(CHAT)).toBeNull();
+      expect((await b.roomNow('test_2')).running).toMatchObject({ turnId: 't2' });
+      expect((await b.roomNow(CHAT)).running).toBeNull();
       expect(await waitingTexts(b)).toEqual(['hi', 'more']);
     });
   });

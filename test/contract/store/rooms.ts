@@ -149,7 +149,7 @@ export function roomContract(under: StoreUnderTest): void {
       const { exchange } = await looked(under.store);
       const reply = exchange?.said[1]?.id ?? 0;
       await begun(under.store, 't2', { personaId: 'max', batch: [reply], taken: [], exchange });
-      const running = await under.store.running(CHAT);
+      const running = (await under.store.roomNow(CHAT)).running;
       expect(running).toMatchObject({ turnId: 't2', personaId: 'max' });
       expect(running?.askers).toContain('test_ann');
     });

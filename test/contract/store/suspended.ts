@@ -69,8 +69,8 @@ export function suspendedContract(under: StoreUnderTest): void {
     it('holds no room: the chat goes on meanwhile, and what it is about counts as heard', async () => {
       await suspended('t1', 'k1');
       expect(await under.store.readRoom(CHAT, 'me', NOW), 'nothing is to be done').toBeNull();
-      expect(await under.store.running(CHAT)).toBeNull();
-      expect(await under.store.suspended(CHAT)).toEqual({
+      expect((await under.store.roomNow(CHAT)).running).toBeNull();
+      expect((await under.store.roomNow(CHAT)).suspended).toEqual({
         turnId: 't1',
         personaId: 'default',
         askers: ['test_ann'],
@@ -93,9 +93,9 @@ export function suspendedContract(under: StoreUnderTest): void {
         { kind: 'result', callId: 'c1', content: 'yes', failed: false },
       ]);
       expect(again.batch.map(({ text }) => text)).toEqual(['for t1']);
-      expect(await under.store.running(CHAT)).toMatchObject({ turnId: 't1' });
+      expect((await under.store.roomNow(CHAT)).running).toMatchObject({ turnId: 't1' });
       expect(await finish(under.store, again, 't1')).toBe('finished');
-      expect(await under.store.suspended(CHAT)).toBeNull();
+      expect((await under.store.roomNow(CHAT)).suspended).toBeNull();
       expect(await waitingTexts(under.store)).toEqual([]);
     });
 
@@ -169,7 +169,7 @@ export function suspendedContract(under: StoreUnderTest): void {
         );
         if (kind === 'stop') expect(abortedTurn).toBe('t1');
         expect((await receive(under.store, [resume('k2')])).rooms).toEqual([]);
-        expect(await under.store.suspended(CHAT)).toBeNull();
+        expect((await under.store.roomNow(CHAT)).suspended).toBeNull();
         expect(await nextOf(under.store)).toMatchObject({ body: { text: 'so far …\n(stopped)' } });
         expect(await under.store.readRoom(CHAT, 'me', NOW), 'nothing of it waits again').toBeNull();
       },

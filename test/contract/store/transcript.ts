@@ -66,7 +66,7 @@ export function transcriptContract(under: StoreUnderTest): void {
       expect(await windowTexts(under.store)).toEqual(['here', 'reply of t1']);
       expect(await windowTexts(under.store, { room: `${CHAT}/5` })).toEqual(['in the thread', 'reply of t2']);
       expect(await windowTexts(under.store, { personaId: 'luna' })).toEqual(['for luna', 'reply of t3']);
-      expect(await under.store.lastReply(CHAT)).toMatchObject({ personaId: 'luna' });
+      expect((await under.store.roomNow(CHAT)).lastReply).toMatchObject({ personaId: 'luna' });
     });
 
     it('brings the steps of turns that used tools, only its own', async () => {

@@ -137,7 +137,7 @@ export function turnContract(under: StoreUnderTest): void {
       expect(await windowTexts(under.store, { limit: 0 }), 'what luna overheard').toEqual(['aside']);
       expect(await windowTexts(under.store, { personaId: 'luna' })).toEqual(['for you', 'aside', 'yes']);
       expect(await windowTexts(under.store, { personaId: 'luna', overheard: 0 })).toEqual([]);
-      expect(await under.store.lastReply(CHAT)).toEqual({ personaId: 'default', at: NOW + 5 });
+      expect((await under.store.roomNow(CHAT)).lastReply).toEqual({ personaId: 'default', at: NOW + 5 });
     });
 
     it('begin with what was seen and no other: an edit of what waits, or its deletion, takes the room away', async () => {
@@ -194,7 +194,7 @@ export function turnContract(under: StoreUnderTest): void {
       expect(await under.store.hold(preparing.claim, NOW + MINUTE)).toBe(false);
       expect(await waitingTexts(under.store)).toEqual([]);
       expect(await windowTexts(under.store)).toEqual(['aside']);
-      expect(await under.store.lastReply(CHAT)).toBeNull();
+      expect((await under.store.roomNow(CHAT)).lastReply).toBeNull();
       await receive(under.store, [message('2', 'more')]);
       expect(await claim('other')).not.toBeNull();
     });
@@ -295,14 +295,14 @@ export function turnContract(under: StoreUnderTest): void {
         message('2', 'b', { sender: BEN }),
         message('3', 'c', { sender: BEN }),
       ]);
-      expect(await under.store.running(CHAT)).toBeNull();
+      expect((await under.store.roomNow(CHAT)).running).toBeNull();
       const turn = await begun(under.store, 't1');
-      const running = await under.store.running(CHAT);
+      const running = (await under.store.roomNow(CHAT)).running;
       expect(running?.turnId).toBe('t1');
       expect(running?.askers.sort()).toEqual(['test_ann', 'test_ben']);
-      expect(await under.store.running(`${CHAT}/5`), 'elsewhere none runs').toBeNull();
+      expect((await under.store.roomNow(`${CHAT}/5`)).running, 'elsewhere none runs').toBeNull();
       await finish(under.store, turn, 't1');
-      expect(await under.store.running(CHAT)).toBeNull();
+      expect((await under.store.roomNow(CHAT)).running).toBeNull();
     });
 
     it('change nothing when what they begin with does not wait', async () => {

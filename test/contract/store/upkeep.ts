@@ -113,7 +113,7 @@ export function upkeepContract(under: StoreUnderTest): void {
       const before = await under.store.counts();
       await prune(NOW + DAY);
       expect(await under.store.counts()).toEqual(before);
-      expect(await under.store.suspended(CHAT)).toMatchObject({ turnId: 't3' });
+      expect((await under.store.roomNow(CHAT)).suspended).toMatchObject({ turnId: 't3' });
       expect(
         (await receive(under.store, [{ kind: 'resume', waitsFor: 'k', content: '', failed: false }])).rooms,
       ).toEqual([CHAT]);
