@@ -173,9 +173,9 @@ export const REFUSED = {
 export async function expireCall(services: Services, id: string): Promise<RoomId | null> {
   const { store, clock, audit } = services;
   const now = clock.now();
-  const call = await store.askedCall(id, now);
-  if (call === null) return null;
-  const room = await store.expire({ id, now, refusal: await refusalTo(services, call, 'expired') });
+  const [call] = await store.askedCalls({ id }, now);
+  if (call === undefined) return null;
+  const room = await store.decide({ id, now, by: null, refusal: await refusalTo(services, call, 'expired') });
   if (room === null) return null;
   const what = `${call.tool} expired (${id})`;
   await audit.note({ kind: 'call', who: GATEWAY, where: call.chatId, what, word: null });

@@ -166,25 +166,25 @@ export interface NewQuestion {
   offers: Offer[];
 }
 
+/** `ended`: its turn or task was. */
+export type CallDecision = 'approved' | 'denied' | 'expired' | 'ended';
+
 export interface ApprovalStore {
-  /** Ignores case. `isOpen`: the turn still waits for it. */
-  askedCall(id: string, now: number): Promise<(AskedCall & { isOpen: boolean }) | null>;
-  /** Oldest first. `chatId` absent: of all chats. */
-  askedCalls(now: number, chatId?: ChatId): Promise<AskedCall[]>;
+  /** One, ignoring case, or all that are open, oldest first. `isOpen`: its turn or task still waits for it. */
+  askedCalls(
+    which: { id: string } | 'open',
+    now: number,
+  ): Promise<(AskedCall & { isOpen: boolean; decision: CallDecision | null })[]>;
   /**
-   * Once. 'over': decided, expired or ended. The same command repeated after a crash gets the same answer. `wakes`: the
-   * room to continue.
+   * Once. Returns the room to continue; null if the call is unknown or over. The same command repeated after a crash gets
+   * the same answer. `by` null: nobody decided in time.
    */
-  decide(decision: {
-    id: string;
-    by: ChatId;
-    commandId: number;
-    now: number;
-    /** null: approved. */
-    refusal: Refusal | null;
-  }): Promise<{ kind: 'approved' | 'denied'; wakes: RoomId } | { kind: 'over' | 'unknown' }>;
-  /** Nobody decided in time. Returns the room to continue; null if already over. */
-  expire(ask: { id: string; now: number; refusal: Refusal }): Promise<RoomId | null>;
+  decide(
+    decision: { id: string; now: number } & (
+      | { by: ChatId; commandId: number; refusal: Refusal | null }
+      | { by: null; refusal: Refusal }
+    ),
+  ): Promise<RoomId | null>;
 }
 
 export interface Refusal {

@@ -160,8 +160,6 @@ export interface TaskStore {
     question: NewQuestion,
     entries: readonly JournalWrite[],
   ): Promise<boolean>;
-  /** null: none yet. */
-  taskDecision(askedId: string): Promise<'approved' | 'denied' | 'expired' | 'ended' | null>;
   addTaskMessage(message: {
     id: string;
     mode: TaskMessageMode;

@@ -3,7 +3,13 @@
  * All writes are to be called within a transaction.
  */
 
-import { type NewQuestion, type Offer, type OfferedOption, offerKeyOf } from '../core/access.js';
+import {
+  type CallDecision,
+  type NewQuestion,
+  type Offer,
+  type OfferedOption,
+  offerKeyOf,
+} from '../core/access.js';
 import { type ChatId, type RoomId, roomParts } from '../core/ids.js';
 import type { NewCommand } from '../core/receipt.js';
 import type { CommandEffect } from '../core/store.js';
@@ -127,7 +133,7 @@ export function* askPeople({ call, posts, offers }: NewQuestion): db.Verb<void> 
 /** Also ends the call's buttons, in every chat. */
 export function* endCall(
   id: string,
-  how: { decision: 'approved' | 'denied' | 'expired' | 'ended'; by?: ChatId; commandId?: number },
+  how: { decision: CallDecision; by?: ChatId | null; commandId?: number | null },
   now: number,
 ): db.Verb<void> {
   yield* db.tell(DECIDE, { by: null, commandId: null, ...how, id, now });

@@ -120,14 +120,6 @@ function* leftTasks(ask: { owner: string; now: number }) {
   return rows.map(({ owner, ...row }) => ({ task: toTask(row), owner }));
 }
 
-type Decision = 'approved' | 'denied' | 'expired' | 'ended';
-
-/** A question that is no longer stored cannot be decided. */
-function* taskDecision(askedId: string): db.Verb<Decision | null> {
-  const decided = yield* db.value<Decision | null>('select decision from asked_call where id = ?', askedId);
-  return decided === undefined ? 'ended' : decided;
-}
-
 // ── Running ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 const claimOldest = (oldest: string) => `
@@ -247,7 +239,6 @@ export function taskStore(database: db.Database): TaskStore {
         yield* writeJournal(entries, claim.owner);
         yield* askPeople(question);
       }),
-    taskDecision: (askedId) => database.look(() => taskDecision(askedId)),
     addTaskMessage: ({ id, mode, text, now }) =>
       whileOpen(database, id, 'added', function* ({ n }) {
         yield* db.tell(ADD_MESSAGE, { task: n, mode, text, now });

@@ -3,7 +3,7 @@
  * comes), resumption, and the atomic end, which adds the reply to the transcript and the outbox.
  */
 
-import { type ApprovalStore, type AskedCall, type Refusal, waitsForCall } from '../core/access.js';
+import { type ApprovalStore, waitsForCall } from '../core/access.js';
 import type { Zone } from '../core/dates.js';
 import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { PromptMemory } from '../core/memory.js';
@@ -100,13 +100,7 @@ function* resumeWithEarly(waitsFor: string, now: number): db.Verb<void> {
 
 // ── Calls that wait for a person ────────────────────────────────────────────────────────────────────────────
 
-type CallRow = Omit<Row<typeof askedCall>, 'decision' | 'decidedBy' | 'commandId' | 'decidedAt'>;
-interface DecidedRow extends CallRow {
-  decision: 'approved' | 'denied' | 'expired' | 'ended' | null;
-  commandId: number | null;
-  isOpen: number;
-  isOfTask: number;
-}
+type CallRow = Omit<Row<typeof askedCall>, 'decidedBy' | 'decidedAt'> & { isOpen: number; isOfTask: number };
 
 /** The call belongs to a running task, which does not suspend. */
 const IS_OF_TASK = `exists (select 1 from task where task.id = asked_call.turn_id and task.status = 'running')`;
@@ -114,84 +108,51 @@ const IS_OF_TASK = `exists (select 1 from task where task.id = asked_call.turn_i
 const IS_OPEN = `decision is null and until > @now and (${IS_OF_TASK} or exists (
   select 1 from turn where turn.id = asked_call.turn_id and turn.state = 'suspended'
     and turn.waits_for = asked_call.waits_for))`;
-const FIND_CALL = `
+const callsWhere = (which: string) => `
   select ${columns(`${ASKED_CALL} decision commandId`)}, ${IS_OPEN} as isOpen, ${IS_OF_TASK} as isOfTask
-  from asked_call where id = @id`;
-const OPEN_CALLS = `
-  select ${columns(ASKED_CALL)} from asked_call
-  where decision is null and chat_id = coalesce(@chatId, chat_id) and ${IS_OPEN} order by asked_at, id`;
+  from asked_call where ${which}`;
+const FIND_CALL = callsWhere('id = @id');
+const OPEN_CALLS = callsWhere(`decision is null and ${IS_OPEN} order by asked_at, id`);
 
-function* findCall(id: string, now: number): db.Verb<DecidedRow | undefined> {
-  return yield* db.one<DecidedRow>(FIND_CALL, { id: id.toUpperCase(), now });
+function* findCall({ id, now }: { id: string; now: number }): db.Verb<CallRow | undefined> {
+  return yield* db.one<CallRow>(FIND_CALL, { id: id.toUpperCase(), now });
 }
 
-/** Ends the wait with this step; a task polls for the decision instead. */
-function* decided(
-  { waitsFor, isOfTask }: DecidedRow,
-  next: (callId: string) => Step,
-  now: number,
-): db.Verb<boolean> {
-  return isOfTask === 1 || (yield* goOn(waitsFor, next, now)) !== null;
-}
-
-function* tell({ told }: Refusal): db.Verb<void> {
-  if (told) yield* putDelivery(told, told.delivery);
-}
-
-function* decide({
-  id: typed,
-  by,
-  commandId,
-  now,
-  refusal,
-}: Parameters<ApprovalStore['decide']>[0]): db.Verb<Awaited<ReturnType<ApprovalStore['decide']>>> {
-  const row = yield* findCall(typed, now);
-  if (!row) return { kind: 'unknown' };
-  const { id, roomId: wakes, arguments: given } = row;
-  if (row.commandId === commandId && (row.decision === 'approved' || row.decision === 'denied')) {
-    return { kind: row.decision, wakes };
-  }
-  if (row.isOpen === 0 || waitsForCall(row) !== row.waitsFor) return { kind: 'over' };
-  const step =
+function* decide(asked: Parameters<ApprovalStore['decide']>[0]): db.Verb<RoomId | null> {
+  const { by, refusal, now } = asked;
+  const commandId = asked.by === null ? null : asked.commandId;
+  const row = yield* findCall(asked);
+  if (row === undefined) return null;
+  const { id, roomId, waitsFor, arguments: given, decision } = row;
+  if (row.commandId === commandId && (decision === 'approved' || decision === 'denied')) return roomId;
+  const isOpen = by === null ? decision === null : row.isOpen === 1 && waitsForCall(row) === waitsFor;
+  if (!isOpen) return null;
+  const step = (callId: string): Step =>
     refusal === null
-      ? (callId: string): Step => ({ kind: 'approved', callId, arguments: given, by })
-      : resultOf(refusal.content, true);
-  if (!(yield* decided(row, step, now))) return { kind: 'over' };
-  const decision = refusal === null ? 'approved' : 'denied';
-  yield* endCall(id, { decision, by, commandId }, now);
-  if (refusal) yield* tell(refusal);
-  return { kind: decision, wakes };
-}
-
-function* expire(id: string, refusal: Refusal, now: number): db.Verb<RoomId | null> {
-  const row = yield* findCall(id, now);
-  if (!row || row.decision !== null) return null;
-  const isOver = yield* decided(row, resultOf(refusal.content, true), now);
-  yield* endCall(row.id, { decision: isOver ? 'expired' : 'ended' }, now);
-  if (!isOver) return null;
-  yield* tell(refusal);
-  return row.roomId;
-}
-
-function toCall(row: CallRow): AskedCall {
-  const { id, waitsFor, chatId, personaId, turnId, callId, tool, why, askedAt, until } = row;
-  const call = { id, waitsFor, room: row.roomId, chatId, personaId, turnId, callId, tool };
-  return { ...call, arguments: row.arguments, why, askedAt, until };
+      ? { kind: 'approved', callId, arguments: given, by: by ?? '' }
+      : { kind: 'result', callId, content: refusal.content, failed: true };
+  // A task looks for the decision by itself.
+  const goesOn = row.isOfTask === 1 || (yield* goOn(waitsFor, step, now)) !== null;
+  const decided = by === null ? 'expired' : refusal === null ? 'approved' : 'denied';
+  yield* endCall(id, { decision: goesOn ? decided : 'ended', by, commandId }, now);
+  if (!goesOn) return null;
+  if (refusal?.told) yield* putDelivery(refusal.told, refusal.told.delivery);
+  return roomId;
 }
 
 export function approvalStore(database: db.Database): ApprovalStore {
   return {
-    askedCall: (id, now) =>
+    askedCalls: (which, now) =>
       database.look(function* () {
-        const row = yield* findCall(id, now);
-        return row ? { ...toCall(row), isOpen: row.isOpen === 1 } : null;
-      }),
-    askedCalls: (now, chatId = undefined) =>
-      database.read(function* () {
-        return (yield* db.all<CallRow>(OPEN_CALLS, { now, chatId: chatId ?? null })).map(toCall);
+        const found =
+          which === 'open'
+            ? yield* db.all<CallRow>(OPEN_CALLS, { now })
+            : [(yield* findCall({ ...which, now })) ?? []].flat();
+        return found.map(({ roomId: room, isOpen, isOfTask, commandId, ...call }) => {
+          return { ...call, room, isOpen: isOpen === 1 };
+        });
       }),
     decide: (decision) => database.write(db.WAITS, () => decide(decision)),
-    expire: ({ id, now, refusal }) => database.write(db.WAITS, () => expire(id, refusal, now)),
   };
 }
 

@@ -318,7 +318,6 @@ async function useTasks(store: Store): Promise<void> {
   await store.addTaskMessage({ id: 'k1', mode: 'steer', text: '', now: NOW });
   await store.taskMessages('k1');
   await store.takeTaskMessages(claim, [1]);
-  await store.taskDecision('none');
   await store.leftTasks({ owner: 'you', now: NOW });
   await store.finishTask(ending('k1'), 'me');
   await store.stopTask('k2', NOW);
@@ -482,10 +481,10 @@ async function useRest(store: Store): Promise<void> {
   await receive(store, [{ ...react, sentAt: NOW, platformMessageIds: ['p1'] }]);
   await receive(store, [{ kind: 'deleted', chatId: room, platformMessageIds: ['1'] }]);
   const told = { content: '', told: null };
-  await store.askedCall('none', NOW);
-  await store.askedCalls(NOW, CHAT);
+  await store.askedCalls({ id: 'none' }, NOW);
+  await store.askedCalls('open', NOW);
   await store.decide({ id: 'none', by: 'test_ann', commandId: 1, now: NOW, refusal: null });
-  await store.expire({ id: 'none', now: NOW, refusal: told });
+  await store.decide({ id: 'none', by: null, now: NOW, refusal: told });
   await store.openArchives({ room, personaId });
   await store.allHeard(room, [personaId], [1]);
   await store.hasOtherRooms(room);

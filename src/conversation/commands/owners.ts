@@ -35,8 +35,8 @@ async function decide(call: CommandCall, decision: 'approved' | 'denied'): Promi
     .replaceAll(/[\s`.]/g, '')
     .toUpperCase();
   if (id === '') return { text: await waiting(call) };
-  const asked = /^[A-Z0-9]{1,20}$/.test(id) ? await store.askedCall(id, clock.now()) : null;
-  if (asked === null) return { text: 'No pending approval has that ID. /approve lists them.' };
+  const [asked] = /^[A-Z0-9]{1,20}$/.test(id) ? await store.askedCalls({ id }, clock.now()) : [];
+  if (asked === undefined) return { text: 'No pending approval has that ID. /approve lists them.' };
   const { chat, sender } = command;
   if (asked.isOpen) {
     const what = `${asked.tool} ${decision} (${id})`;
@@ -45,16 +45,16 @@ async function decide(call: CommandCall, decision: 'approved' | 'denied'): Promi
   const refusal = decision === 'approved' ? null : await refusalTo(call, asked, 'denied');
   // If that chat reads this answer, it needs no second notice.
   if (refusal && asked.room === command.room) refusal.told = null;
-  const decided = await store.decide({ id, by: sender.id, commandId: command.id, now: clock.now(), refusal });
-  if (!('wakes' in decided)) return { text: OVER };
+  const resumes = await store.decide({ id, by: sender.id, commandId: command.id, now: clock.now(), refusal });
+  if (resumes === null) return { text: OVER };
   const allowed = isAboutRun(asked) ? 'is allowed, with its whole run.' : 'is allowed, once.';
-  const text = `${shownName(asked.tool)} (${id}) ${decided.kind === 'approved' ? allowed : 'is denied and will not run.'}`;
-  return { text, wakes: [asked.chatId].filter((each) => each !== chat.id), resumes: decided.wakes };
+  const text = `${shownName(asked.tool)} (${id}) ${refusal === null ? allowed : 'is denied and will not run.'}`;
+  return { text, wakes: [asked.chatId].filter((each) => each !== chat.id), resumes };
 }
 
 async function waiting({ store, clock }: CommandCall): Promise<string> {
   const now = clock.now();
-  const calls = await store.askedCalls(now);
+  const calls = await store.askedCalls('open', now);
   if (calls.length === 0) return 'There are no pending approvals.';
   const lines = calls.map(({ id, tool, chatId, personaId, until }) => {
     const minutes = counted(Math.max(1, Math.ceil((until - now) / MINUTE_MS)), 'minute');

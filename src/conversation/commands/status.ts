@@ -34,7 +34,7 @@ export const status = commandOf(
       lines.push(`Memory search: keywords only since ${since}, because the embedding server is unreachable`);
     }
     if (!isOwner) return { text: lines.join('\n') };
-    const asked = await store.askedCalls(now);
+    const asked = await store.askedCalls('open', now);
     if (asked.length > 0)
       lines.push(`Pending approvals: ${asked.map(({ id, tool }) => `${tool} (${id})`).join(', ')}`);
     const { waiting, running, undelivered, parked } = await store.counts();

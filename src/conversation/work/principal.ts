@@ -1,5 +1,5 @@
 /** The principal of an agent: the chat and persona that delegated its task, or a program. It pays, and lends its rights. */
-import { type AskedCall, isAboutRun, type NewQuestion } from '../../core/access.js';
+import { type AskedCall, type CallDecision, isAboutRun, type NewQuestion } from '../../core/access.js';
 import type { Asker, Authorisation } from '../../core/authorisation.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { Fault } from '../../core/errors.js';
@@ -109,16 +109,18 @@ export async function questionOf(
   return questionAbout(services, whose, call, wants, yes, place.env);
 }
 
-/** `ended`: the task is over. */
-type Decision = 'approved' | 'denied' | 'expired' | 'ended';
-
 /** Resolves once the call is decided or has expired. An abort makes it expire. */
 export async function decisionOn(
   services: Services,
   { id, until }: AskedCall,
   signal: AbortSignal,
-): Promise<Decision> {
+): Promise<CallDecision> {
   const { store, clock } = services;
+  const decided = async () => {
+    const [call] = await store.askedCalls({ id }, clock.now());
+    // A question that is no longer stored cannot be decided.
+    return call === undefined ? 'ended' : call.decision;
+  };
   let wake = () => {};
   const changed = () => wake();
   const stopWatching = store.watch(changed, 'task');
@@ -129,12 +131,12 @@ export async function decisionOn(
       const news = new Promise<void>((resolve) => {
         wake = resolve;
       });
-      const decision = await store.taskDecision(id);
+      const decision = await decided();
       if (decision !== null) return decision;
       if (signal.aborted || clock.now() >= until) {
         // An earlier decision takes precedence.
         await expireCall(services, id);
-        return (await store.taskDecision(id)) ?? 'expired';
+        return (await decided()) ?? 'expired';
       }
       const cancel = clock.after(Math.max(1, until - clock.now()), changed);
       await news;

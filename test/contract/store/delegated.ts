@@ -14,6 +14,7 @@ import type { StoreUnderTest } from '../store.js';
 import { added, claimedTask, claimNext, ending, entryOf, FREE, intentOf, newTask } from './tasks.js';
 import {
   ANN,
+  askedCall,
   begun,
   CHAT,
   chatAt,
@@ -256,9 +257,9 @@ export function delegatedContract(under: StoreUnderTest): void {
       expect(await call()).toMatchObject({ status: 'interrupted' });
       expect(await call('t2')).toMatchObject({ status: 'pending' });
       expect(await entryOf(store, 'turn-k1-c1')).toMatchObject({ status: 'interrupted' });
-      expect(await store.taskDecision('CODE1')).toBe('ended');
+      expect(await askedCall(store, 'CODE1')).toMatchObject({ decision: 'ended' });
       const late = { by: 'test_9', commandId: 1, now: NOW + 1, refusal: null };
-      expect(await store.decide({ id: 'CODE1', ...late })).toEqual({ kind: 'over' });
+      expect(await store.decide({ id: 'CODE1', ...late })).toBeNull();
       expect(await store.finishTask(ending('k1', { tell: told('k1') }), 'me')).toBe('lost');
       expect(await store.readRoom(CHAT, 'me', NOW)).toBeNull();
       expect(await completions()).toEqual([]);
@@ -339,18 +340,22 @@ export function delegatedContract(under: StoreUnderTest): void {
     it('stands in the chat and is open while the task runs', async () => {
       const { store } = under;
       await asked();
-      expect(await store.askedCall('code1', NOW)).toEqual({ ...question('CODE1', 'k1').call, isOpen: true });
-      expect(await store.askedCalls(NOW)).toHaveLength(1);
+      expect(await askedCall(store, 'code1', NOW)).toEqual({
+        ...question('CODE1', 'k1').call,
+        isOpen: true,
+        decision: null,
+      });
+      expect(await store.askedCalls('open', NOW)).toHaveLength(1);
       expect((await store.nextDelivery(CHAT, 'me', NOW))?.body.text).toBe('may it?');
       expect(await store.offer(`${offerKeyOf('CODE1')}0`, NOW)).not.toBeNull();
       expect(await entryOf(store, 'turn-k1-c1')).toMatchObject({ status: 'pending' });
-      expect(await store.taskDecision('CODE1')).toBeNull();
-      expect(await store.askedCall('CODE1', NOW + MINUTE)).toMatchObject({ isOpen: false });
+      expect(await askedCall(store, 'CODE1')).toMatchObject({ decision: null });
+      expect(await askedCall(store, 'CODE1', NOW + MINUTE)).toMatchObject({ isOpen: false });
       await store.finishTask(ending('k1'), 'me');
-      expect(await store.askedCalls(NOW)).toEqual([]);
-      expect(await store.taskDecision('CODE1')).toBe('ended');
+      expect(await store.askedCalls('open', NOW)).toEqual([]);
+      expect(await askedCall(store, 'CODE1')).toMatchObject({ decision: 'ended' });
       expect(await store.offer(`${offerKeyOf('CODE1')}0`, NOW)).toBeNull();
-      expect(await store.decide(yes('CODE1'))).toEqual({ kind: 'over' });
+      expect(await store.decide(yes('CODE1'))).toBeNull();
     });
 
     it('is not asked for a task that is over', async () => {
@@ -360,7 +365,7 @@ export function delegatedContract(under: StoreUnderTest): void {
       await claimedTask(store);
       await store.stopTask('k1', NOW);
       expect(await store.askForTask(me, question('CODE1', 'k1'), [])).toBe(false);
-      expect(await store.askedCall('CODE1', NOW)).toBeNull();
+      expect(await askedCall(store, 'CODE1', NOW)).toBeNull();
       expect(await store.nextDelivery(CHAT, 'me', NOW)).toBeNull();
     });
 
@@ -382,10 +387,12 @@ export function delegatedContract(under: StoreUnderTest): void {
         other.decide(yes('CODE1')),
         store.decide(yes('CODE1', { commandId: 2, ...no })),
       ]);
-      expect(all.map(({ kind }) => kind).sort()).toEqual(['approved', 'over']);
-      expect(await store.taskDecision('CODE1')).toBe(all[0]?.kind === 'approved' ? 'approved' : 'denied');
+      expect(all.filter((room) => room !== null)).toEqual([CHAT]);
+      expect(await askedCall(store, 'CODE1')).toMatchObject({
+        decision: all[0] === CHAT ? 'approved' : 'denied',
+      });
       expect(await entryOf(store, 'turn-k1-c1'), 'it will run').toMatchObject({ status: 'pending' });
-      expect(await store.askedCall('CODE1', NOW)).toMatchObject({ isOpen: false, arguments: '' });
+      expect(await askedCall(store, 'CODE1', NOW)).toMatchObject({ isOpen: false, arguments: '' });
     });
 
     it('gets a no, with a word in the chat; the same command gets the same answer again', async () => {
@@ -394,10 +401,10 @@ export function delegatedContract(under: StoreUnderTest): void {
       const [post] = question('CODE2', 'k1').posts;
       const refusal = { content: 'denied', told: post ?? null };
       for (let tries = 0; tries < 2; tries++) {
-        expect(await store.decide(yes('CODE1', { refusal }))).toEqual({ kind: 'denied', wakes: CHAT });
+        expect(await store.decide(yes('CODE1', { refusal }))).toBe(CHAT);
       }
-      expect(await store.decide(yes('CODE1', { commandId: 7 }))).toEqual({ kind: 'over' });
-      expect(await store.taskDecision('CODE1')).toBe('denied');
+      expect(await store.decide(yes('CODE1', { commandId: 7 }))).toBeNull();
+      expect(await askedCall(store, 'CODE1')).toMatchObject({ decision: 'denied' });
       const { undelivered } = await store.counts();
       expect(undelivered, 'the question and the word').toBe(2);
     });
@@ -405,15 +412,15 @@ export function delegatedContract(under: StoreUnderTest): void {
     it('expires, once', async () => {
       const { store } = under;
       await asked();
-      const late = { id: 'CODE1', now: NOW + MINUTE, refusal: { content: 'expired', told: null } };
-      expect(await store.decide(yes('CODE1', { now: NOW + MINUTE }))).toEqual({ kind: 'over' });
-      expect(await store.expire(late)).toBe(CHAT);
-      expect(await store.expire(late)).toBeNull();
-      expect(await store.taskDecision('CODE1')).toBe('expired');
+      const late = { id: 'CODE1', by: null, now: NOW + MINUTE, refusal: { content: 'expired', told: null } };
+      expect(await store.decide(yes('CODE1', { now: NOW + MINUTE }))).toBeNull();
+      expect(await store.decide(late)).toBe(CHAT);
+      expect(await store.decide(late)).toBeNull();
+      expect(await askedCall(store, 'CODE1')).toMatchObject({ decision: 'expired' });
     });
 
     it('is unknown where it was never asked', async () => {
-      expect(await under.store.taskDecision('CODE9')).toBe('ended');
+      expect(await askedCall(under.store, 'CODE9')).toBeNull();
     });
   });
 

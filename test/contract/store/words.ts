@@ -315,3 +315,8 @@ const FAR = NOW + 1_000 * DAY;
 export async function usedIn(store: Store, chatId: string, since: number) {
   return (await store.usage({ chatId, personId: null, since, now: FAR })).personas;
 }
+
+/** A call that people were asked about. */
+export async function askedCall(store: Store, id: string, now = NOW) {
+  return (await store.askedCalls({ id }, now))[0] ?? null;
+}
