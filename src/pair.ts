@@ -76,7 +76,7 @@ export async function remove(configFile: string | undefined, given: string): Pro
   await withStore(configFile, async (store, _config, audit) => {
     const what = `the approval or request of ${id} is taken back, by the user ${userName()}`;
     await audit.record({ ...BY_OPERATOR, kind: 'approval', what });
-    if (!(await store.revoke(id)))
+    if (!(await store.refuse({ id })))
       throw new Fault('unauthorised', `${shown(id)} has no approval and no pending request.`);
     say(`${id} may not talk any more.`);
   });
@@ -174,7 +174,7 @@ function refuseAsOwner(config: Config, { id, kind }: Applicant): void {
 }
 
 async function hasOwner(store: Store, config: Config): Promise<boolean> {
-  return listedOwners(config).length > 0 || (await store.owners()).length > 0;
+  return (await store.owners(listedOwners(config))).ids.length > 0;
 }
 
 /** Without the terminal's user, who is always an owner. */

@@ -88,5 +88,5 @@ export async function ownerChats({ store, channels, rulesFor }: BaseServices): P
   const found = await Promise.all([...control].map((id) => store.chat(id)));
   const there = found.flatMap((chat) => chat ?? []).filter(isHere);
   if (there.length > 0) return there;
-  return (await store.ownerChats([...new Set(rules.flatMap(({ owners }) => owners))])).filter(isHere);
+  return (await store.owners(rules.flatMap(({ owners }) => owners))).chats.filter(isHere);
 }

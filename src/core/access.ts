@@ -47,8 +47,6 @@ export interface Applicant {
   kind: ApprovedKind;
   /** null: never heard. */
   name: string | null;
-  approved: boolean;
-  owner: boolean;
 }
 
 interface Approved {
@@ -88,20 +86,21 @@ export interface AccessStore {
     senderId: ChatId;
   }): Promise<{ chat: boolean; sender: boolean; owner: boolean }>;
   question(ask: { room: RoomId; senderId: ChatId; now: number }): Promise<Question | null>;
-  offer(key: string, now: number): Promise<Offer | null>;
-  /** To this sender, or to anybody who may run their commands; newest first. */
-  offers(ask: { room: RoomId; senderId: ChatId; now: number }): Promise<Offer[]>;
-  /** As `requestPairing`, without changes. 'quiet': answered recently, or refused; 'full': rate limit reached. */
-  mayAskToPair(ask: PairingAsk): Promise<'ask' | 'quiet' | 'full'>;
-  /** 'asked': stored, answered and announced, in one transaction. */
+  /** One, or all that this sender may take, or anybody who may run their commands; newest first. */
+  offers(which: { key: string } | { room: RoomId; senderId: ChatId }, now: number): Promise<Offer[]>;
+  /**
+   * 'asked': stored, answered and announced, in one transaction. 'quiet': answered recently, or refused; 'full': rate
+   * limit reached. Without a request it only tells which of them it would be.
+   */
   requestPairing(
-    request: PairingAsk & {
+    ask: PairingAsk,
+    request: {
       name: string;
       code: string;
       expiresAt: number;
       answer: Post;
-      announcements?: Announcement[];
-    },
+      announcements: Announcement[];
+    } | null,
   ): Promise<'asked' | 'quiet' | 'full'>;
   /** The bot was mentioned in an unlisted group, which waits for `keepMs`; only the `most` latest do. True if new. */
   noteGroup(group: {
@@ -128,13 +127,13 @@ export interface AccessStore {
     now: number;
     told: { member: Part; owner: Part };
   }): Promise<Approved | null>;
-  owners(): Promise<ChatId[]>;
-  /** No answer before `quietUntil`. Returns the sender's name; null if the code is unknown or expired. */
-  refuse(ask: { code: string; now: number; quietUntil: number }): Promise<string | null>;
-  /** Direct chats of these people and of approved owners. */
-  ownerChats(listed: ChatId[]): Promise<ChatRecord[]>;
-  /** By any id of a chat. False if there was none. */
-  revoke(id: ChatId): Promise<boolean>;
+  /**
+   * A request by its code: no answer before `quietUntil`. Or what any id of a chat has, an approval or a request. False
+   * if there was none.
+   */
+  refuse(what: { code: string; now: number; quietUntil: number } | { id: ChatId }): Promise<boolean>;
+  /** These people and approved owners, and their direct chats. */
+  owners(listed: readonly ChatId[]): Promise<{ ids: ChatId[]; chats: ChatRecord[] }>;
 }
 
 /** A tool call that waits for approval, with its turn. The first decision counts: it runs once or is refused. */

@@ -4,14 +4,14 @@
  * answered and where to announce the decision. `approval` holds those who were let in.
  */
 
-import type { AccessStore, Applicant, ApprovedKind, PairingAsk } from '../core/access.js';
+import type { AccessStore, ApprovedKind, PairingAsk } from '../core/access.js';
 import { type ChatId, channelOf } from '../core/ids.js';
 import { CHAT_COLUMNS, type ChatRow, findChat, toChat } from './chats.js';
 import * as db from './db.js';
 import { putDelivery } from './outbox.js';
-import { addOffer, findOffer, findQuestion, offersIn } from './questions.js';
+import { addOffer, findQuestion, offers } from './questions.js';
 import type { pairing } from './schema.js';
-import { assigned, columns, insertInto, type Row } from './sql.js';
+import { columns, type Row, upsert } from './sql.js';
 
 type PairingRow = Row<typeof pairing>;
 
@@ -30,10 +30,12 @@ const WAITING = requestWhere(`
 const FORGET_OLD = `
   delete from pairing where kind = 'sender' and expires_at <= @now and requested_at <= @answeredBefore`;
 // For a refused sender, `expires_at` is when they asked and `requested_at` is when their silence ends.
-const OTHERS = `
-  select count(*) filter (where ${WAITS}) as waiting,
-    count(*) filter (where smaller(requested_at, expires_at) > @hourAgo) as lately
-  from pairing where kind = 'sender' and channel = @channel and id <> @id`;
+const ASKED = `
+  select max(requested_at) filter (where id = @id) as before,
+    count(*) filter (where id <> @id and ${WAITS}) as waiting,
+    count(*) filter (where id <> @id and smaller(requested_at, expires_at) > @hourAgo) as lately
+  from pairing where id = @id or (kind = 'sender' and channel = @channel)`;
+const PUT_REQUEST = upsert('pairing', 'id', REQUEST);
 const DROP_OLDEST_GROUPS = `
   delete from pairing where kind = 'group' and channel = @channel and id <> @id and id not in (
     select id from pairing where kind = 'group' and channel = @channel and id <> @id
@@ -44,7 +46,7 @@ const SETTLE_SENDER = `update pairing set expires_at = 0 where id = ? and kind =
 const FORGET_GROUP = `delete from pairing where id = ? and kind = 'group'`;
 const REFUSE = `
   update pairing ${END}, requested_at = @quietUntil
-  where kind = 'sender' and code = @code and ${WAITS} returning name`;
+  where kind = 'sender' and code = @code and ${WAITS}`;
 
 const APPROVE = `
   insert into approval (id, kind, owner, approved_at) values (@id, @kind, @owner, @now)
@@ -76,40 +78,38 @@ function* requestOf(id: string): db.Verb<PairingRow | undefined> {
 }
 
 /** Whether to give an unknown sender a code. */
-function* answerTo(ask: PairingAsk): db.Verb<'ask' | 'quiet' | 'full'> {
+function* answerTo(ask: PairingAsk): db.Verb<'asked' | 'quiet' | 'full'> {
   const { channel, senderId: id, now, answerEveryMs, most, mostPerHour } = ask;
-  const asked = yield* requestOf(id);
-  if (asked && asked.requestedAt > now - answerEveryMs) return 'quiet';
-  const bounds = { channel, id, now, hourAgo: now - HOUR_MS };
-  const { waiting = 0, lately = 0 } =
-    (yield* db.one<{ waiting: number; lately: number }>(OTHERS, bounds)) ?? {};
-  return waiting >= most || lately >= mostPerHour ? 'full' : 'ask';
+  const there = { channel, id, now, hourAgo: now - HOUR_MS };
+  const asked = yield* db.one<{ before: number | null; waiting: number; lately: number }>(ASKED, there);
+  const { before = null, waiting = 0, lately = 0 } = asked ?? {};
+  if (before !== null && before > now - answerEveryMs) return 'quiet';
+  return waiting >= most || lately >= mostPerHour ? 'full' : 'asked';
 }
 
-function* putRequest(row: object): db.Verb<void> {
-  if (yield* addRequest(row)) return;
-  yield* db.tell(`update pairing set ${assigned(REQUEST)} where id = @id`, row);
-}
+type Request = NonNullable<Parameters<AccessStore['requestPairing']>[1]>;
 
-function* addRequest(row: object): db.Verb<boolean> {
-  return (yield* db.run(`${insertInto('pairing', `id ${REQUEST}`)} on conflict do nothing`, row)) > 0;
-}
-
-function* requestPairing(request: Parameters<AccessStore['requestPairing']>[0]) {
-  const { channel, senderId: id, now, answerEveryMs, name, code, expiresAt } = request;
-  const { answer, announcements = [] } = request;
-  const outcome = yield* answerTo(request);
-  if (outcome !== 'ask') return outcome;
+function* requestPairing(ask: PairingAsk, request: Request) {
+  const { channel, senderId: id, now, answerEveryMs } = ask;
+  const { name, code, expiresAt, answer, announcements } = request;
+  const outcome = yield* answerTo(ask);
+  if (outcome !== 'asked') return outcome;
   yield* db.tell(FORGET_OLD, { now, answeredBefore: now - answerEveryMs });
+  // The odds that somebody else has this code are 1 in 10^11.
+  const isTaken = 'select 1 from pairing where code = @code and id <> @id';
+  if ((yield* db.one(isTaken, { code, id })) !== undefined) return 'quiet';
   const { chatId, address, threadId, delivery } = answer;
   const to = { chatId, address, threadId, speaker: delivery.speaker };
-  const row = { id, kind: 'sender', channel, code, name, requestedAt: now, expiresAt, ...to };
-  // Not added if the sender has an older code or, with odds of 1 in 10^11, if somebody else has this code.
-  if (!(yield* addRequest(row))) {
-    const taken = yield* db.one<PairingRow>(requestWhere('code = @code'), { code });
-    if (taken && taken.id !== id) return 'quiet';
-    yield* putRequest(row);
-  }
+  yield* db.tell(PUT_REQUEST, {
+    id,
+    kind: 'sender',
+    channel,
+    code,
+    name,
+    requestedAt: now,
+    expiresAt,
+    ...to,
+  });
   yield* putDelivery(answer, delivery);
   for (const { post, offer } of announcements) {
     yield* putDelivery(post, post.delivery);
@@ -140,7 +140,7 @@ async function noteGroup(
     yield* db.tell(DROP_OLDEST_GROUPS, { id, channel, others: most - 1 });
     const nowhere = { code: '', chatId: within, address: '', threadId: null, speaker: '' };
     const requestedAt = waits ? known.requestedAt : now;
-    yield* putRequest({ id, kind: 'group', channel, name, requestedAt, expiresAt, ...nowhere });
+    yield* db.tell(PUT_REQUEST, { id, kind: 'group', channel, name, requestedAt, expiresAt, ...nowhere });
     return !waits;
   });
 }
@@ -182,14 +182,6 @@ function* findApplicant({
   return kind === null ? null : { id, kind, name: before?.name ?? null, to: before ?? null };
 }
 
-function* applicant(ask: Parameters<AccessStore['applicant']>[0]): db.Verb<Applicant | null> {
-  const found = yield* findApplicant(ask);
-  if (!found) return null;
-  const { id, kind, name } = found;
-  const approved = yield* approval(id);
-  return { id, kind, name, approved: approved !== undefined, owner: approved?.owner === 1 };
-}
-
 function* approve({ asOwner, told, ...ask }: Parameters<AccessStore['approve']>[0]) {
   const found = yield* findApplicant(ask);
   if (!found) return null;
@@ -217,10 +209,6 @@ function* revoke(given: ChatId): db.Verb<boolean> {
   return changed > 0;
 }
 
-function postedTo({ answer, announcements = [] }: Parameters<AccessStore['requestPairing']>[0]): ChatId[] {
-  return [answer.chatId, ...announcements.map(({ post }) => post.chatId)];
-}
-
 export function accessStore(database: db.Database): AccessStore {
   return {
     approvalOf: ({ chatId, senderId }) =>
@@ -236,24 +224,17 @@ export function accessStore(database: db.Database): AccessStore {
         const { id, askedBy, name, argument } = found;
         return { id, askedBy, ifYes: { name, argument } };
       }),
-    offer: (key, now) =>
-      database.look(function* () {
-        const found = yield* findOffer(key);
-        return found !== undefined && found.until > now ? found : null;
-      }),
-    offers: ({ room, senderId, now }) =>
-      database.look(function* () {
-        return (yield* offersIn(room)).filter(
-          (each) => each.until > now && (each.senderId === null || each.senderId === senderId),
-        );
-      }),
-    mayAskToPair: (ask) => database.look(() => answerTo(ask)),
-    requestPairing: (request) =>
-      database.write([db.ACCESS, ...postedTo(request)], () => requestPairing(request)),
+    offers: (which, now) => database.look(() => offers(which, now)),
+    requestPairing: (ask, request) => {
+      if (request === null) return database.look(() => answerTo(ask));
+      const posts = [request.answer, ...request.announcements.map(({ post }) => post)];
+      const told = posts.map(({ chatId }) => chatId);
+      return database.write([db.ACCESS, ...told], () => requestPairing(ask, request));
+    },
     noteGroup: (group) => noteGroup(database, group),
-    refuse: (ask) =>
+    refuse: (what) =>
       database.write(db.ACCESS, function* () {
-        return (yield* db.value<string>(REFUSE, ask)) ?? null;
+        return 'id' in what ? yield* revoke(what.id) : (yield* db.run(REFUSE, what)) > 0;
       }),
     waiting: (now) =>
       database.read(function* () {
@@ -263,17 +244,19 @@ export function accessStore(database: db.Database): AccessStore {
           return kind === 'group' && chatId !== id ? { ...request, within: chatId } : request;
         });
       }),
-    applicant: (ask) => database.read(() => applicant(ask)),
-    approve: (ask) => database.write(db.ACCESS, () => approve(ask)),
-    owners: () => database.read(() => db.column<ChatId>(OWNERS)),
-    ownerChats: (listed) =>
+    applicant: (ask) =>
       database.read(function* () {
-        const ids = new Set([...listed, ...(yield* db.column<string>(OWNERS))]);
+        const found = yield* findApplicant(ask);
+        return found && { id: found.id, kind: found.kind, name: found.name };
+      }),
+    approve: (ask) => database.write(db.ACCESS, () => approve(ask)),
+    owners: (listed) =>
+      database.read(function* () {
+        const ids = new Set([...listed, ...(yield* db.column<ChatId>(OWNERS))]);
         const theirs = (yield* db.all<DirectRow>(DIRECT_CHATS)).filter(
           ({ chatId, writer }) => ids.has(chatId) || ids.has(writer ?? ''),
         );
-        return theirs.map(toChat).sort((a, b) => (a.id < b.id ? -1 : 1));
+        return { ids: [...ids], chats: theirs.map(toChat).sort((a, b) => (a.id < b.id ? -1 : 1)) };
       }),
-    revoke: (id) => database.write(db.ACCESS, () => revoke(id)),
   };
 }

@@ -4,6 +4,7 @@
  */
 
 import {
+  type AccessStore,
   type CallDecision,
   type NewQuestion,
   type Offer,
@@ -25,23 +26,19 @@ const ADD_OFFER = `
 type OfferRow = Omit<Row<typeof offer>, 'endedAt' | 'n'>;
 
 const offersWhere = (which: string) => `
-  select ${columns(OFFER)} from offer where ${which} and ended_at is null order by n desc`;
+  select ${columns(OFFER)} from offer where ${which} and ended_at is null and until > @now order by n desc`;
+const WITH_KEY = offersWhere('key = @key');
+const IN_ROOM = offersWhere(`room_id = @room and sender_id in ('', @senderId)`);
 // The options are deleted too: they may hold text of the commands, which is kept only while one can be chosen.
 const endOffers = (which: string) => `
   update offer set ended_at = @now, options = '[]' where ${which} and ended_at is null`;
 
-export function* findOffer(key: string): db.Verb<Offer | undefined> {
-  const row = yield* db.one<OfferRow>(offersWhere('key = ?'), key);
-  return row && toOffer(row);
-}
-
-/** The open offers of a room, newest first. */
-export function* offersIn(room: RoomId): db.Verb<Offer[]> {
-  return (yield* db.all<OfferRow>(offersWhere('room_id = ?'), room)).map(toOffer);
-}
-
-function toOffer({ key, roomId: room, senderId, options, until }: OfferRow): Offer {
-  return { key, room, senderId: senderId === '' ? null : senderId, options: JSON.parse(options), until };
+/** The open ones of a room, to a person or to anybody, or the one with this key. */
+export function* offers(which: Parameters<AccessStore['offers']>[0], now: number): db.Verb<Offer[]> {
+  const rows = yield* db.all<OfferRow>('key' in which ? WITH_KEY : IN_ROOM, { ...which, now });
+  return rows.map(({ key, roomId: room, senderId, options, until }) => {
+    return { key, room, senderId: senderId === '' ? null : senderId, options: JSON.parse(options), until };
+  });
 }
 
 export function* addOffer({ key, room, senderId, options, until }: Offer): db.Verb<void> {
@@ -71,8 +68,8 @@ export function* chosenOption({
   now: number;
 }): db.Verb<{ key: string; room: RoomId; command: NewCommand | null } | 'over' | 'not yours'> {
   const [, key = '', number = ''] = /^(.+)\.(\d{1,3})$/.exec(value) ?? [];
-  const found = yield* findOffer(key);
-  if (found === undefined || found.until <= now) return 'over';
+  const [found] = yield* offers({ key }, now);
+  if (found === undefined) return 'over';
   const { room, options } = found;
   const option: OfferedOption | undefined = options[Number(number)];
   // A forged button value may name an offer of another chat.

@@ -145,7 +145,7 @@ describe('the question', () => {
     await on.settled();
     expect(ran).toEqual(['it']);
     expect([...((await press('9', 'p2')).choices ?? [])]).toEqual([['p2', 'over']]);
-    expect(await on.store.offers({ room: 'test_1', senderId: 'test_9', now: on.sent.length })).toEqual([]);
+    expect(await on.store.offers({ room: 'test_1', senderId: 'test_9' }, on.sent.length)).toEqual([]);
   });
 
   it('is one fence, whatever the arguments say, and spells out what nobody would see', () => {

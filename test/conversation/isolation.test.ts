@@ -123,7 +123,7 @@ describe('a chat that moved, or whose data were brought back', () => {
       await on.settled();
       expect(on.texts()).toEqual(['I see.', 'I see.']);
       // As `coterie pair remove` does it.
-      expect(await on.store.revoke(id)).toBe(true);
+      expect(await on.store.refuse({ id })).toBe(true);
       expect(await standing('test_-6')).toMatchObject({ chat: false });
       for (const where of [yard, moved]) await on.say('hello again', where);
       await on.receive({ kind: 'moved', from: '-6', to: '-600' });

@@ -422,7 +422,7 @@ describe('what goes wrong', () => {
       now: START,
     } as never);
     await call('schedule_task', once(5));
-    await on.store.revoke('test_1');
+    await on.store.refuse({ id: 'test_1' });
     const before = on.texts().length;
     await pass(5 * MINUTE);
     expect(on.texts()).toHaveLength(before);

@@ -71,9 +71,9 @@ describe('a flood of unknown people', () => {
     let read = 0;
     const around: WorkbenchOptions['around'] = (store) => ({
       ...store,
-      ownerChats: (listed) => {
+      owners: (listed) => {
         read += 1;
-        return store.ownerChats(listed);
+        return store.owners(listed);
       },
     });
     await open({ rules: { direct: 'pairing', owners: ['test_boss'] }, around });

@@ -43,10 +43,16 @@ async function asks(letter: string, name: string, expiresAt = Date.now() + HOUR)
     threadId: null,
     kind: 'direct' as const,
   };
-  const outcome = await store.requestPairing({
-    ...{ channel: 'telegram', senderId: id, now, answerEveryMs: HOUR, most: 3, mostPerHour: 10 },
-    ...{ name, code: codeOf(letter), expiresAt, answer: { ...to, now, delivery: { ...said, body } } },
-  });
+  const outcome = await store.requestPairing(
+    { channel: 'telegram', senderId: id, now, answerEveryMs: HOUR, most: 3, mostPerHour: 10 },
+    {
+      name,
+      code: codeOf(letter),
+      expiresAt,
+      answer: { ...to, now, delivery: { ...said, body } },
+      announcements: [],
+    },
+  );
   expect(outcome).toBe('asked');
 }
 
@@ -173,7 +179,7 @@ describe('at a terminal', () => {
     await home.configure({});
     await approveThere('telegram_-5', 'y');
     expect(asked).toEqual([]);
-    expect(await store.owners()).toEqual([]);
+    expect((await store.owners([])).ids).toEqual([]);
   });
 });
 
@@ -204,7 +210,7 @@ describe('an id', () => {
       if (exit === 0) return;
       expect(await ends(id, false)).toEqual([0, '']);
       expect(await standing(id)).toEqual(MEMBER);
-      expect(await store.owners()).toEqual([]);
+      expect((await store.owners([])).ids).toEqual([]);
     },
   );
 
@@ -231,7 +237,7 @@ describe('the list', () => {
     expect(await first()).toMatch(/no owner/);
     await approve(config(), idOf('A'), true, null);
     expect(await first()).toBe('No pending requests.');
-    await store.revoke(idOf('A'));
+    await store.refuse({ id: idOf('A') });
     expect(await first()).toMatch(/no owner/);
     await home.configure({ access: { owners: ['telegram_1'] } });
     expect(await first()).toBe('No pending requests.');

@@ -176,15 +176,10 @@ describe('what is kept too long', () => {
       delivery: delivery('notice:zed', 'your code'),
       now: NOW,
     };
-    await store.requestPairing({
-      ...request,
-      now: NOW,
-      expiresAt: NOW + HOUR,
-      answerEveryMs: HOUR,
-      most: 3,
-      mostPerHour: 10,
-      answer,
-    });
+    await store.requestPairing(
+      { ...request, now: NOW, answerEveryMs: HOUR, most: 3, mostPerHour: 10 },
+      { ...request, expiresAt: NOW + HOUR, answer, announcements: [] },
+    );
     const group = { chatId: 'test_-9', title: 'OLDGROUP', now: NOW, keepMs: DAY, most: 50 };
     await store.noteGroup(group);
     await talk('young', young);

@@ -263,19 +263,14 @@ async function useEverything(store: Store): Promise<void> {
   };
   const post = { ...to, delivery: delivery('pairing:2', 'x') };
   const limits = { answerEveryMs: 0, most: 3, mostPerHour: 10 };
-  await store.mayAskToPair({ ...request, ...limits });
-  await store.requestPairing({
-    ...request,
-    ...limits,
-    answer,
-    announcements: [{ post, offer }],
-  });
-  await store.offer('o', NOW);
-  await store.offers({ room: CHAT, senderId: 'test_ann', now: NOW });
+  const asks = { ...request, ...limits };
+  await store.requestPairing(asks, { ...request, answer, announcements: [{ post, offer }] });
+  await store.offers({ key: 'o' }, NOW);
+  await store.offers({ room: CHAT, senderId: 'test_ann' }, NOW);
   const pressed = { kind: 'choice', chat: chatAt(CHAT), value: 'o.0', platformMessageId: 'p' } as const;
   await receive(store, [{ ...pressed, sender: { id: 'test_ann', name: '', administrator: false } }]);
   await store.refuse({ code: 'Z', now: NOW, quietUntil: NOW });
-  await store.requestPairing({ ...request, code: 'B', ...limits, answer });
+  await store.requestPairing(asks, { ...request, code: 'B', answer, announcements: [] });
   const group = { chatId: 'test_-1', now: NOW, keepMs: 9, most: 3 };
   await store.noteGroup({ ...group, title: 'a' });
   await store.noteGroup({ ...group, title: 'b' });
@@ -284,9 +279,8 @@ async function useEverything(store: Store): Promise<void> {
   const asked = { codeOrId: 'B', looksLike: null, now: NOW };
   await store.applicant({ ...asked, codeOrId: 'test_-9' });
   await store.approve({ ...asked, asOwner: true, told: { member: body, owner: body } });
-  await store.owners();
-  await store.ownerChats(['test_ann']);
-  await store.revoke('test_ann');
+  await store.owners(['test_ann']);
+  await store.refuse({ id: 'test_ann' });
   await store.addAlias('test_lid', CHAT);
   await store.aliasOf('test_lid');
   await useViews(store);

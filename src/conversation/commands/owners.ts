@@ -95,7 +95,7 @@ export const pairing: ChatCommand = {
     if (verb !== 'approve') {
       const refused = await store.refuse({ code, now, quietUntil: now + QUIET_DAYS * DAY_MS });
       const text = `${name} is refused. I will not ask about them again for ${QUIET_DAYS} days.`;
-      return refused === null ? REQUEST_OVER : { text };
+      return refused ? { text } : REQUEST_OVER;
     }
     // Chats never make anybody an owner; only the command line and the configuration do.
     const told = { member: { text: WELCOME.member, marks: [] }, owner: { text: WELCOME.owner, marks: [] } };

@@ -22,7 +22,7 @@ export async function choiceReceipt(
   const { chat, platformMessageId, value } = press;
   const { name, administrator } = press.sender;
   const sender = { id: senderId, name, administrator };
-  const offer = await services.store.offer(value.replace(/\.\d+$/, ''), now);
+  const [offer] = await services.store.offers({ key: value.replace(/\.\d+$/, '') }, now);
   const option = offer?.options[Number(/(?<!\d)\d+$/.exec(value)?.[0])];
   const actor = { chat: { ...chat, id: chatId }, channel, sender };
   if (offer && option && !(await mayTake(services, actor, offer, [option]))) return null;
@@ -39,7 +39,7 @@ export async function chosenInWords(
   const sender = { id, name, administrator };
   const actor = { chat, channel, sender };
   const offers: Offer[] = [];
-  for (const each of await services.store.offers({ room: roomId(chat.id, threadId), senderId: id, now })) {
+  for (const each of await services.store.offers({ room: roomId(chat.id, threadId), senderId: id }, now)) {
     if (!ended.has(each.key) && (await mayTake(services, actor, each, each.options))) offers.push(each);
   }
   const taken = takenOf(offers, message);

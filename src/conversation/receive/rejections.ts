@@ -117,9 +117,9 @@ export class Rejections {
     const now = clock.now();
     const ask = { channel, senderId, now, ...CODES };
     // Checked before anything is prepared: in a flood, hardly anybody is answered.
-    const may = await store.mayAskToPair(ask);
+    const may = await store.requestPairing(ask, null);
     if (may === 'full') this.noCode(channel, senderId);
-    if (may !== 'ask') return;
+    if (may !== 'asked') return;
     const code = newPairingCode();
     const expiresAt = now + HOUR_MS;
     const name = oneLine(message.sender.name, NAME_CHARS) || senderId;
@@ -134,7 +134,7 @@ export class Rejections {
     const announcements = (await ownerChats(this.services)).flatMap(
       (chat) => this.announcementTo({ chat, threadId: null }, words, code, expiresAt) ?? [],
     );
-    const outcome = await store.requestPairing({ ...ask, name, code, expiresAt, answer, announcements });
+    const outcome = await store.requestPairing(ask, { name, code, expiresAt, answer, announcements });
     // Another process may have given the last code meanwhile.
     if (outcome === 'full') this.noCode(channel, senderId);
     if (outcome !== 'asked') return;

@@ -75,11 +75,10 @@ export async function isSomebodyThere(services: Services, whose: Principal): Pro
   if (reachable(controlChats, services).length > 0) return true;
   if (chat.id === BOARD_CHAT || !services.channels.has(chat.channel)) return false;
   if (await asker.isOwner()) return true;
-  const { owners } = services.rulesFor(chat.channel);
-  const { store } = services;
-  if (chat.kind === 'direct') return (await store.ownerChats(owners)).some(({ id }) => id === chat.id);
+  const { ids, chats } = await services.store.owners(services.rulesFor(chat.channel).owners);
+  if (chat.kind === 'direct') return chats.some(({ id }) => id === chat.id);
   // The members of a group are unknown.
-  return [...owners, ...(await store.owners())].some((id) => channelOf(id) === chat.channel);
+  return ids.some((id) => channelOf(id) === chat.channel);
 }
 
 const TITLE_CHARS = 200;

@@ -19,6 +19,7 @@ import {
   MINUTE,
   message,
   NOW,
+  offerOf,
   receive,
 } from './words.js';
 
@@ -102,7 +103,7 @@ export function approvalContract(under: StoreUnderTest): void {
       expect(await askedCall(under.store, 'code1', NOW)).toEqual({ ...call, isOpen: true, decision: null });
       expect(await under.store.askedCalls('open', NOW)).toEqual([{ ...call, isOpen: true, decision: null }]);
       expect((await under.store.nextDelivery(CHAT, 'me', NOW))?.body.text).toBe('may it?');
-      expect(await under.store.offer(`${offerKeyOf('CODE1')}0`, NOW)).not.toBeNull();
+      expect(await offerOf(under.store, `${offerKeyOf('CODE1')}0`)).not.toBeNull();
       expect(await entry()).toMatchObject({ status: 'pending' });
       expect(await askedCall(under.store, 'CODE1', call.until)).toMatchObject({ isOpen: false });
       expect(await under.store.askedCalls('open', call.until)).toEqual([]);
@@ -119,7 +120,7 @@ export function approvalContract(under: StoreUnderTest): void {
       });
       expect(await entry()).toMatchObject({ status: 'pending' });
       // Its buttons are over, and what was asked is not kept.
-      expect(await under.store.offer(`${offerKeyOf('CODE1')}0`, NOW)).toBeNull();
+      expect(await offerOf(under.store, `${offerKeyOf('CODE1')}0`)).toBeNull();
       expect(await askedCall(under.store, 'CODE1', NOW)).toMatchObject({
         isOpen: false,
         arguments: '',

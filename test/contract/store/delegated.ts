@@ -28,6 +28,7 @@ import {
   MINUTE,
   message,
   NOW,
+  offerOf,
   receive,
   recovered,
   waitingTexts,
@@ -347,14 +348,14 @@ export function delegatedContract(under: StoreUnderTest): void {
       });
       expect(await store.askedCalls('open', NOW)).toHaveLength(1);
       expect((await store.nextDelivery(CHAT, 'me', NOW))?.body.text).toBe('may it?');
-      expect(await store.offer(`${offerKeyOf('CODE1')}0`, NOW)).not.toBeNull();
+      expect(await offerOf(store, `${offerKeyOf('CODE1')}0`)).not.toBeNull();
       expect(await entryOf(store, 'turn-k1-c1')).toMatchObject({ status: 'pending' });
       expect(await askedCall(store, 'CODE1')).toMatchObject({ decision: null });
       expect(await askedCall(store, 'CODE1', NOW + MINUTE)).toMatchObject({ isOpen: false });
       await store.finishTask(ending('k1'), 'me');
       expect(await store.askedCalls('open', NOW)).toEqual([]);
       expect(await askedCall(store, 'CODE1')).toMatchObject({ decision: 'ended' });
-      expect(await store.offer(`${offerKeyOf('CODE1')}0`, NOW)).toBeNull();
+      expect(await offerOf(store, `${offerKeyOf('CODE1')}0`)).toBeNull();
       expect(await store.decide(yes('CODE1'))).toBeNull();
     });
 

@@ -170,7 +170,7 @@ export function gatewayContract(under: StoreUnderTest): void {
       expect(await a.chat(CHAT)).toMatchObject({ activePersona: 'luna' });
       await a.approve({ codeOrId: CHAT, looksLike: null, asOwner: false, now: NOW, told });
       expect(await standing(b)).toMatchObject({ chat: true });
-      await b.revoke(CHAT);
+      await b.refuse({ id: CHAT });
       expect(await standing(a)).toMatchObject({ chat: false });
       await a.addAlias('test_lid', CHAT);
       expect(await b.aliasOf('test_lid')).toBe(CHAT);

@@ -5,7 +5,20 @@ import { FORGOTTEN, phraseOf } from '../../../src/core/phrase.js';
 import type { Receipt } from '../../../src/core/receipt.js';
 import type { CommandEffect, Store } from '../../../src/core/store.js';
 import type { StoreUnderTest } from '../store.js';
-import { ANN, BEN, CHAT, chatAt, command, delivery, lease, MINUTE, message, NOW, receive } from './words.js';
+import {
+  ANN,
+  BEN,
+  CHAT,
+  chatAt,
+  command,
+  delivery,
+  lease,
+  MINUTE,
+  message,
+  NOW,
+  offerOf,
+  receive,
+} from './words.js';
 
 const UNTIL = NOW + 2 * MINUTE;
 const OFFER: Offer = {
@@ -48,12 +61,12 @@ export function offerContract(under: StoreUnderTest): void {
     ...((await press(...ask)).choices?.values() ?? []),
   ];
   const open = async (senderId = ANN.id, store: Store = under.store, now = NOW) =>
-    (await store.offers({ room: CHAT, senderId, now })).map(({ key }) => key);
+    (await store.offers({ room: CHAT, senderId }, now)).map(({ key }) => key);
 
   describe('an offer', () => {
     it('is made in one piece with the answer, and one of its options becomes a command of whoever took it', async () => {
       await offered();
-      expect(await under.store.offer('key-1', NOW)).toEqual(OFFER);
+      expect(await offerOf(under.store, 'key-1')).toEqual(OFFER);
       const { commands, choices } = await press('key-1.0', { id: 'p1' });
       expect(choices).toEqual(new Map([['p1', 'taken']]));
       const stored = await under.store.takeCommand(commands[0]?.id ?? 0, lease());
@@ -69,7 +82,7 @@ export function offerContract(under: StoreUnderTest): void {
       expect(again).toMatchObject({ commands: [], choices: new Map([['p1', 'taken']]) });
       expect(await became('key-1.0')).toEqual(['over']);
       expect(await became('key-1.1')).toEqual(['over']);
-      expect(await under.store.offer('key-1', NOW)).toBeNull();
+      expect(await offerOf(under.store, 'key-1')).toBeNull();
     });
 
     it('may end without a command, which is known when it comes again', async () => {
@@ -120,7 +133,7 @@ export function offerContract(under: StoreUnderTest): void {
     it('is over when its time is', async () => {
       await offered();
       expect(await open(ANN.id, under.store, UNTIL)).toEqual([]);
-      expect(await under.store.offer('key-1', UNTIL)).toBeNull();
+      expect(await offerOf(under.store, 'key-1', UNTIL)).toBeNull();
       expect(await became('key-1.0', { now: UNTIL })).toEqual(['over']);
       expect(await became('key-1.0', { now: UNTIL - 1 })).toEqual(['taken']);
     });
@@ -208,7 +221,7 @@ export function offerContract(under: StoreUnderTest): void {
     const options = [{ label: 'the swordfish', command: { name: 'memory', argument: 'yes swordfish' } }];
     await offered({ options });
     await under.store.eraseWords(CHAT, phraseOf('swordfish'), FORGOTTEN);
-    const [left] = (await under.store.offer('key-1', NOW))?.options ?? [];
+    const [left] = (await offerOf(under.store, 'key-1'))?.options ?? [];
     expect(left).toEqual({
       ...{ label: `the ${FORGOTTEN}`, command: { name: 'memory', argument: `yes ${FORGOTTEN}` } },
     });

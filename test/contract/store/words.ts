@@ -320,3 +320,8 @@ export async function usedIn(store: Store, chatId: string, since: number) {
 export async function askedCall(store: Store, id: string, now = NOW) {
   return (await store.askedCalls({ id }, now))[0] ?? null;
 }
+
+/** An open offer. */
+export async function offerOf(store: Store, key: string, now = NOW) {
+  return (await store.offers({ key }, now))[0] ?? null;
+}
