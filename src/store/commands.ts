@@ -11,7 +11,7 @@ import { forgetEntries, interruptTurn, SEND_END } from './journal.js';
 import { stopShown } from './live.js';
 import { ended, putDeliveries, UNKNOWN_IF_IN_DOUBT } from './outbox.js';
 import { addOffer, askQuestion, endCallsOf, endPersonalOffers } from './questions.js';
-import type { command } from './schema-work.js';
+import type { command } from './schema.js';
 import { columns, type Row } from './sql.js';
 import { stopTasksIn } from './task-events.js';
 import { greet, reviseRoom } from './transcript.js';

@@ -14,10 +14,11 @@ import * as db from './db.js';
 import { ENTRY_COLUMNS, type EntryRow, entryOf, saidIn } from './feeds.js';
 import { entriesOfTurn } from './journal.js';
 import { messagesWith, traceStore } from './memory-history.js';
+import { pendingMigrations } from './migrate.js';
 import { columns } from './sql.js';
 import { storeFault } from './sqlite/busy.js';
 import { runVerb, statementsOf } from './sqlite/connection.js';
-import { appliedMigrations, knownMigrations, refuseNewer } from './sqlite/migrate.js';
+import { appliedMigrations } from './sqlite/migrate.js';
 import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
 import { channelState, findSetting, setSetting } from './values.js';
 
@@ -36,11 +37,9 @@ const PARKED = `
 export async function inspectSqlite(file: string, migrationsFolder: URL): Promise<SqliteInspection> {
   if (!existsSync(file)) return { kind: 'missing' };
   return withFile(file, { readonly: true }, (raw) => {
-    const known = knownMigrations(fileURLToPath(migrationsFolder));
     const statements = statementsOf(raw);
     const applied = appliedMigrations(statements, file);
-    refuseNewer(file, known, applied);
-    const pending = known.filter((tag) => !applied.includes(tag)).length;
+    const pending = pendingMigrations(file, fileURLToPath(migrationsFolder), applied).length;
     const parked = applied.length > 0 ? (runVerb(statements, db.value<number>(PARKED)) ?? 0) : 0;
     return { kind: 'found', pending, parked };
   });

@@ -16,7 +16,7 @@ import {
 } from '../core/jobs.js';
 import * as db from './db.js';
 import { receiveEvent } from './receive.js';
-import type { job } from './schema-work.js';
+import type { job } from './schema.js';
 import { bound, columns, insertInto, type Row } from './sql.js';
 
 const COLUMNS = `id chatId n personaId prompt kind value timezone followUp senderId createdAt state nextAt retryOf failures

@@ -9,7 +9,7 @@ import { type ChatId, roomId } from '../core/ids.js';
 import type { Attempt, OutboxStore, SendOutcome } from '../core/store.js';
 import * as db from './db.js';
 import { endSends, journalSend, SEND_END, type SendEnd, turnOf } from './journal.js';
-import type { outbox } from './schema-work.js';
+import type { outbox } from './schema.js';
 import { bound, columns, insertInto, type Row } from './sql.js';
 import { greet } from './transcript.js';
 

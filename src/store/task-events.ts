@@ -15,7 +15,7 @@ import {
 import * as db from './db.js';
 import { endTaskEntries, IS_DELEGATED } from './journal.js';
 import { endCallsOf } from './questions.js';
-import type { task } from './schema-work.js';
+import type { task } from './schema.js';
 import { bound, columns, type Row } from './sql.js';
 
 /** A process runs it: `@owner`. */

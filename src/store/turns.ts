@@ -19,7 +19,7 @@ import { PROMPT_SNAPSHOT } from './memory-history.js';
 import { putDeliveries, putDelivery } from './outbox.js';
 import { ASKED_CALL, askPeople, endCall } from './questions.js';
 import { freeRoom, IS_HELD } from './rooms.js';
-import type { askedCall } from './schema-work.js';
+import type { askedCall } from './schema.js';
 import { bound, columns, excluded, insertInto, type Row, upsert } from './sql.js';
 import { reviseRoom, speak } from './transcript.js';
 import { addUsage } from './values.js';

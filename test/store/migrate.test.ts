@@ -1,19 +1,19 @@
 /** A database is brought up to date when it is opened, or refused with a word that helps. */
 
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { join, relative } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import Database from 'better-sqlite3';
-import { getTableName, is } from 'drizzle-orm';
-import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
+import { getTableName } from 'drizzle-orm';
+import { toSnakeCase } from 'drizzle-orm/casing';
+import { getTableConfig } from 'drizzle-orm/sqlite-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { inspectSqlite } from '../../src/store/inspect.js';
-import * as said from '../../src/store/schema.js';
-import * as record from '../../src/store/schema-work.js';
-import * as task from '../../src/store/schema-work.js';
-import * as work from '../../src/store/schema-work.js';
-import { knownMigrations } from '../../src/store/sqlite/migrate.js';
+import { knownMigrations } from '../../src/store/migrate.js';
+import * as schema from '../../src/store/schema.js';
 import {
   begun,
   CHAT,
@@ -31,6 +31,8 @@ import {
   windowTexts,
 } from '../contract/store/words.js';
 import { MIGRATIONS, openHere, type Place } from './place.js';
+
+const run = promisify(execFile);
 
 let place: Place;
 let newer: string;
@@ -176,11 +178,24 @@ describe('doctor sees', () => {
 });
 
 describe('the migrations', () => {
-  const tables = Object.values({ ...said, ...work, ...record, ...task }).filter((value) =>
-    is(value, SQLiteTable),
-  );
+  it.each([
+    ['sqlite', ['--dialect=sqlite', '--schema=src/store/schema.ts']],
+    ['postgres', ['--dialect=postgresql', '--schema=src/store/schema-postgres.ts']],
+  ])('for %s lack nothing that the schema has', async (database, options) => {
+    const root = fileURLToPath(new URL('../..', import.meta.url));
+    const out = join(place.folder, database);
+    await cp(join(root, 'migrations', database), out, { recursive: true });
+    const generate = [
+      'node_modules/drizzle-kit/bin.cjs',
+      'generate',
+      '--casing=snake_case',
+      `--out=${relative(root, out)}`,
+    ];
+    const { stdout } = await run(process.execPath, [...generate, ...options], { cwd: root });
+    expect(stdout).toContain('No schema changes');
+  });
 
-  it.each(tables.map((table) => [getTableName(table), table] as const))(
+  it.each(Object.values(schema).map((table) => [getTableName(table), table] as const))(
     'make %s as the schema has it',
     async (name, table) => {
       await (await place.open()).close();
@@ -193,8 +208,10 @@ describe('the migrations', () => {
           .all(name),
       }));
       expect(
-        made.columns.map((column) => [column.name, column.type.toLowerCase(), column.notnull === 1]),
-      ).toEqual(columns.map((column) => [column.name, column.getSQLType(), column.notNull]));
+        made.columns.map((column) => [column.name, column.type.toLowerCase(), column.notnull === 1]).sort(),
+      ).toEqual(
+        columns.map((column) => [toSnakeCase(column.name), column.getSQLType(), column.notNull]).sort(),
+      );
       expect(made.indexes.sort()).toEqual(indexes.map((index) => index.config.name).sort());
     },
   );

@@ -2,25 +2,20 @@
  * Migrates a database when it is opened: all pending migrations in one transaction, after a backup copy. Refuses
  * databases of a newer version, and files that are not ours.
  */
-import { readFileSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { Fault } from '../../core/errors.js';
 import { keepHandle } from '../../core/v8.js';
+import { CREATE_TABLE, pendingMigrations, sqlOf, type Tag } from '../migrate.js';
 import { storeFault } from './busy.js';
 import { type SqliteDatabase, type Statements, statementsOf } from './connection.js';
-
-/** A migration is identified by its drizzle-kit file name: `0003_something`. */
-type Tag = string;
 
 const KEPT_COPIES = 3;
 
 export async function migrate(db: SqliteDatabase, folder: string): Promise<void> {
-  const known = knownMigrations(folder);
   const applied = await db.retry(() => appliedMigrations(db.statements, db.file));
-  refuseNewer(db.file, known, applied);
-  const pending = known.filter((tag) => !applied.includes(tag));
+  const pending = pendingMigrations(db.file, folder, applied);
   const [first] = pending;
   if (first === undefined) return;
 
@@ -33,15 +28,13 @@ export async function migrate(db: SqliteDatabase, folder: string): Promise<void>
   await db.writeDurably(() => {
     // Another process may have migrated it during the copy.
     const done = appliedMigrations(db.statements, db.file);
-    db.raw.exec(
-      'create table if not exists migration (tag text primary key not null, applied_at integer not null)',
-    );
-    for (const tag of known) if (!done.includes(tag)) apply(db, folder, tag);
+    db.raw.exec(CREATE_TABLE);
+    for (const tag of pending) if (!done.includes(tag)) apply(db, folder, tag);
   });
 }
 
 function apply(db: SqliteDatabase, folder: string, tag: Tag): void {
-  const statements = readFileSync(join(folder, `${tag}.sql`), 'utf8');
+  const statements = sqlOf(folder, tag);
   try {
     db.raw.exec(statements);
   } catch (error) {
@@ -50,13 +43,6 @@ function apply(db: SqliteDatabase, folder: string, tag: Tag): void {
     throw new Fault('store_unavailable', `${db.file}: migration ${tag} failed; nothing was changed`, error);
   }
   db.statements.run('insert into migration (tag, applied_at) values (?, ?)', tag, db.clock.now());
-}
-
-export function knownMigrations(folder: string): Tag[] {
-  const journal: { entries: { tag: Tag }[] } = JSON.parse(
-    readFileSync(join(folder, 'meta', '_journal.json'), 'utf8'),
-  );
-  return journal.entries.map((entry) => entry.tag);
 }
 
 export function appliedMigrations(db: Statements, file: string): Tag[] {
@@ -68,16 +54,6 @@ export function appliedMigrations(db: Statements, file: string): Tag[] {
   throw new Fault(
     'store_unavailable',
     `${file}: this is a database of another program. Name another data_dir, or move the file away`,
-  );
-}
-
-export function refuseNewer(file: string, known: Tag[], applied: Tag[]): void {
-  const newest = applied.filter((tag) => !known.includes(tag)).at(-1);
-  if (newest === undefined) return;
-  throw new Fault(
-    'store_newer',
-    `${file} was written by a newer coterie: its last migration is ${newest}, the last one this version knows is ` +
-      `${known.at(-1)}. Start the newer version again, or restore a backup that this version made`,
   );
 }
 
@@ -109,7 +85,7 @@ export function refuseForeign(file: string, migrationsFolder: string): void {
     if (code) throw refuse(`it holds a ${code.type} that is not ours (${JSON.stringify(code.name)})`);
     const applied = appliedMigrations(db, file);
     if (applied.length === 0) throw refuse('it is no database of coterie');
-    refuseNewer(file, knownMigrations(migrationsFolder), applied);
+    pendingMigrations(file, migrationsFolder, applied);
     const { quick_check: state } = db.one<{ quick_check: string }>('pragma quick_check(1)') ?? {};
     if (state !== 'ok') throw refuse(`it is damaged (${state})`);
   } catch (error) {
