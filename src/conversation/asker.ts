@@ -62,12 +62,12 @@ async function peopleIn(
   let hasOwnWords = false;
   for (const { author, forwardedFrom, platformMessageId } of said) {
     if (author.kind === 'gateway') {
-      const jobId = jobOfEvent(platformMessageId);
-      const job = jobId === null ? null : await store.job(jobId);
+      const id = jobOfEvent(platformMessageId);
+      const [job] = id === null ? [] : await store.jobs({ id });
       // A job is nobody's if it is a persona's own idea or may come from untrusted text.
-      if (job === null || job.followUp || job.tainted || job.senderId === '') return [];
-      const { senderId: id } = job;
-      people.set(id, people.get(id) ?? { id, administrator: false });
+      if (job === undefined || job.followUp || job.tainted || job.senderId === '') return [];
+      const { senderId } = job;
+      people.set(senderId, people.get(senderId) ?? { id: senderId, administrator: false });
       hasOwnWords = true;
     }
     if (author.kind !== 'person') continue;

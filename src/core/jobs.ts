@@ -92,24 +92,29 @@ export interface EndedRun {
 export interface JobStore {
   /** The chat's next number, or the exceeded bound. */
   addJob(job: NewJob, bounds: JobBounds): Promise<Job | 'open' | 'followUps' | 'followUpsADay'>;
-  /** That may fire again or be resumed. */
-  jobsOf(chatId: ChatId): Promise<Job[]>;
-  jobNumbered(chatId: ChatId, n: number): Promise<Job | null>;
-  job(id: string): Promise<Job | null>;
+  /** One, or all of a chat that may fire again or be resumed. */
+  jobs(which: { id: string } | { chatId: ChatId; n?: number }): Promise<Job[]>;
   runsOf(id: string): Promise<JobRun[]>;
-  /** False unless it is in one of these states. */
-  changeJob(id: string, from: readonly JobState[], change: JobChange, now: number): Promise<boolean>;
-  nextJobAt(channels: string[]): Promise<number | null>;
-  /** Earliest first; `most` is at most 100. */
-  dueJobs(ask: { channels: string[]; now: number; most: number }): Promise<Job[]>;
+  /** False unless the job is in one of these states; or, at a run's end, if that was counted before. */
+  changeJob(
+    which: { id: string; from: readonly JobState[] } | { ended: EndedRun },
+    change: JobChange,
+    now: number,
+  ): Promise<boolean>;
+  /** Earliest first, at most `most` (up to 100); `nextAt`: when the one after them is due. */
+  dueJobs(ask: {
+    channels: string[];
+    now: number;
+    most: number;
+  }): Promise<{ due: Job[]; nextAt: number | null }>;
   /** With its run and event in one transaction. 'skipped': an earlier run is open. null: no longer due. */
   fireJob(firing: Firing): Promise<'fired' | 'skipped' | null>;
-  /** `working`: without old ones. */
-  openRuns(ask: { channels: string[]; since: number }): Promise<{ working: number; ended: EndedRun[] }>;
-  /** False: already counted. */
-  endRun(run: Omit<EndedRun, 'endedAt'>, change: JobChange, now: number): Promise<boolean>;
-  /** With a last run in the future (the clock was ahead). Resets that time. */
-  jobsAhead(ask: { channels: string[]; now: number }): Promise<Job[]>;
+  /** `working`: those since. `ahead`, told once: jobs that ran in the future, because the clock was ahead. */
+  openRuns(ask: {
+    channels: string[];
+    since: number;
+    now: number;
+  }): Promise<{ working: number; ended: EndedRun[]; ahead: Job[] }>;
   jobStates(): Promise<Partial<Record<JobState, number>>>;
 }
 

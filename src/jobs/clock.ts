@@ -93,12 +93,12 @@ async function keepLooking(parts: ClockParts, startedAt: number, signal: AbortSi
 export async function look(parts: ClockParts, awakeSince: number, signal: AbortSignal): Promise<number> {
   const { store, clock, channels, rooms, log } = parts;
   const now = clock.now();
-  await afterClockWentBack(parts, now);
-  const open = await store.openRuns({ channels, since: now - FORGET_AFTER_MS });
-  await Promise.all(open.ended.map((run) => settle(parts, run)));
+  const { ahead, ended, working } = await store.openRuns({ channels, since: now - FORGET_AFTER_MS, now });
+  await afterClockWentBack(parts, ahead, now);
+  await Promise.all(ended.map((run) => settle(parts, run)));
 
-  const most = Math.min(MOST_A_STEP, MOST_WORKING - open.working);
-  const due = most > 0 ? await store.dueJobs({ channels, now, most }) : [];
+  const most = Math.max(0, Math.min(MOST_A_STEP, MOST_WORKING - working));
+  const { due, nextAt } = await store.dueJobs({ channels, now, most });
   const fired: Job[] = [];
   // In parallel, so that their writes share a transaction.
   await Promise.all(
@@ -112,17 +112,17 @@ export async function look(parts: ClockParts, awakeSince: number, signal: AbortS
           'starting a scheduled task failed; retrying in a minute',
         );
         // Postponed, so that it does not block the others.
-        await store.changeJob(job.id, ['active'], { nextAt: now + LOOK_EVERY_MS }, now);
+        await store.changeJob({ id: job.id, from: ['active'] }, { nextAt: now + LOOK_EVERY_MS }, now);
       }
     }),
   );
   if (fired.length > 0) await rooms.fired([...new Set(fired.map(({ room }) => room))]);
 
-  const longest = fired.length > 0 || open.working > 0 ? RUNNING_MS : LOOK_EVERY_MS;
-  const next = await store.nextJobAt(channels);
-  if (next === null) return longest;
-  if (next <= now) return fired.length > 0 ? PAUSE_MS : LONG_PAUSE_MS;
-  return Math.min(longest, Math.max(1, next - clock.now()));
+  // Those that were due may be due again soon.
+  const longest = due.length > 0 || working > 0 ? RUNNING_MS : LOOK_EVERY_MS;
+  if (nextAt === null) return longest;
+  if (nextAt <= now) return fired.length > 0 ? PAUSE_MS : LONG_PAUSE_MS;
+  return Math.min(longest, Math.max(1, nextAt - clock.now()));
 }
 
 async function isFired(parts: ClockParts, job: Job, now: number, awakeSince: number): Promise<boolean> {
@@ -130,7 +130,7 @@ async function isFired(parts: ClockParts, job: Job, now: number, awakeSince: num
   if (await parkedInstead(parts, job)) return false;
   const firing = firingOf(job, { rules, now, awakeSince });
   if ('until' in firing) {
-    await store.changeJob(job.id, ['active'], { nextAt: firing.until }, now);
+    await store.changeJob({ id: job.id, from: ['active'] }, { nextAt: firing.until }, now);
     return false;
   }
   const became = await store.fireJob(firing);
@@ -167,7 +167,7 @@ async function parkedInstead(parts: ClockParts, job: Job): Promise<boolean> {
   // Without access, no message is sent either.
   if (isAdmitted) await rooms.say({ room, origin: `job:${id}:${job.nextAt}`, text: parkedWords(job, why) });
   const parked = { state: 'parked', why, nextAt: null, retryOf: null } as const;
-  await store.changeJob(id, ['active'], parked, clock.now());
+  await store.changeJob({ id, from: ['active'] }, parked, clock.now());
   return true;
 }
 
@@ -184,18 +184,21 @@ async function settle(parts: ClockParts, run: EndedRun): Promise<void> {
     const origin = `job:${job.id}:${slot}:${attempt}`;
     await rooms.say({ room: job.room, origin, text: parkedWords(job, 'failed') });
   }
-  if (await store.endRun({ job, slot, attempt, outcome }, then, now)) {
+  if (await store.changeJob({ ended: run }, then, now)) {
     metrics.count('job_runs_total', { outcome });
   }
 }
 
 /** After the clock went back, jobs fired ahead of time are planned again; no slot is claimed twice. */
-async function afterClockWentBack({ store, channels, rules, log }: ClockParts, now: number): Promise<void> {
-  const ahead = await store.jobsAhead({ channels, now });
+async function afterClockWentBack(
+  { store, rules, log }: ClockParts,
+  ahead: Job[],
+  now: number,
+): Promise<void> {
   for (const job of ahead) {
     const nextAt = nextOf(job, rules, now);
     if (nextAt === null || job.nextAt === null || nextAt >= job.nextAt) continue;
-    await store.changeJob(job.id, ['active'], { nextAt, retryOf: null }, now);
+    await store.changeJob({ id: job.id, from: ['active'] }, { nextAt, retryOf: null }, now);
   }
   if (ahead.length > 0) log.warn({ tasks: ahead.length }, 'clock went back; scheduled tasks planned again');
 }

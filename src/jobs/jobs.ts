@@ -34,11 +34,10 @@ interface JobServices {
 
 export function createJobs({ store, door, rules, clock, newId, alarm }: JobServices): Jobs {
   async function change(job: Job, from: readonly JobState[], changed: JobChange): Promise<JobAnswer> {
-    const isChanged = await store.changeJob(job.id, from, changed, clock.now());
-    const now = await store.job(job.id);
+    const isChanged = await store.changeJob({ id: job.id, from }, changed, clock.now());
+    const [now = job] = await store.jobs({ id: job.id });
     alarm.look();
-    if (!isChanged || now === null) return { ok: false, reason: stateOf(now ?? job) };
-    return { ok: true, job: now };
+    return isChanged ? { ok: true, job: now } : { ok: false, reason: stateOf(now) };
   }
 
   return {
@@ -56,8 +55,8 @@ export function createJobs({ store, door, rules, clock, newId, alarm }: JobServi
       return { ok: true, job: added };
     },
 
-    list: (chatId) => store.jobsOf(chatId),
-    find: (chatId, n) => store.jobNumbered(chatId, n),
+    list: (chatId) => store.jobs({ chatId }),
+    find: async (chatId, n) => (await store.jobs({ chatId, n }))[0] ?? null,
     runs: ({ id }) => store.runsOf(id),
     pause: (job) => change(job, ['active'], { state: 'paused' }),
     cancel: (job) => change(job, OPEN, { state: 'cancelled', nextAt: null, retryOf: null }),

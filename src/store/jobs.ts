@@ -24,8 +24,6 @@ const COLUMNS = `id chatId n personaId prompt kind value timezone followUp sende
 const SELECTED = `${columns(COLUMNS, 'job')}, job.room_id as room`;
 type JobRow = Omit<Row<typeof job>, 'roomId' | 'endedAt'> & { room: string };
 
-/** Must match the partial index on due jobs. */
-const IS_DUE_ONCE_MORE = `state = 'active' and next_at is not null`;
 const IS_OPEN = `state in ('active', 'paused', 'parked')`;
 const IN_CHANNELS = 'channel_in(job.chat_id, @channels)';
 const MOST_AT_ONCE = 100;
@@ -34,10 +32,8 @@ const KEPT_RUNS = 20;
 const DAY_MS = 86_400_000;
 
 const jobsWhere = (where: string) => `select ${SELECTED} from job where ${where}`;
-const DUE = jobsWhere(
-  `${IS_DUE_ONCE_MORE} and next_at <= @now and ${IN_CHANNELS} order by next_at limit ${MOST_AT_ONCE}`,
-);
-const NEXT_AT = `select next_at from job where ${IS_DUE_ONCE_MORE} and ${IN_CHANNELS} order by next_at limit 1`;
+const NEXT = jobsWhere(`
+  state = 'active' and next_at is not null and ${IN_CHANNELS} order by next_at limit ${MOST_AT_ONCE}`);
 const RUNS = `
   select ${columns('slot attempt firedAt outcome')} from job_run where job_id = ?
   order by slot desc, attempt desc limit ${KEPT_RUNS}`;
@@ -45,6 +41,7 @@ const STATES = 'select state, count(*) as jobs from job group by state';
 const AHEAD = jobsWhere(
   `id in (select job_id from job_run where fired_at > @now limit ${MOST_AT_ONCE}) and ${IN_CHANNELS}`,
 );
+const COUNT_AS_NOW = 'update job_run set fired_at = @now where fired_at > @now and job_id = @id';
 
 // ── Adding and changing ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -106,8 +103,7 @@ function* applyChange(row: JobRow, changed: JobChange, now: number): db.Verb<voi
 }
 
 function* changeJob(
-  id: string,
-  from: readonly JobState[],
+  { id, from }: { id: string; from: readonly JobState[] },
   changed: JobChange,
   now: number,
 ): db.Verb<boolean> {
@@ -186,11 +182,15 @@ function* fireJob(firing: Firing): db.Verb<'fired' | 'skipped' | null> {
   return 'fired';
 }
 
-function* openRuns(channels: string[], since: number) {
-  const rows = yield* db.all<OpenRow>(OPEN_RUNS, { channels: JSON.stringify(channels) });
+function* openRuns({ since, now, ...ask }: Parameters<JobStore['openRuns']>[0]) {
+  const channels = JSON.stringify(ask.channels);
+  const wereAhead = yield* db.all<JobRow>(AHEAD, { channels, now });
+  for (const { id } of wereAhead) yield* db.tell(COUNT_AS_NOW, { id, now });
+  const ahead = wereAhead.filter(({ kind, state }) => kind === 'cron' && state === 'active').map(toJob);
+  const rows = yield* db.all<OpenRow>(OPEN_RUNS, { channels });
   const ended = rows.flatMap((row) => endOf(row) ?? []);
   const working = rows.filter((row) => row.firedAt > since && isWorking(row)).length;
-  return { working, ended };
+  return { working, ended, ahead };
 }
 
 /** Whether it counts towards the limit of concurrent runs. */
@@ -227,8 +227,11 @@ function outcomeOf(row: OpenRow): EndedRun['outcome'] | null {
   }
 }
 
-function* endRun(run: Omit<EndedRun, 'endedAt'>, changed: JobChange, now: number): db.Verb<boolean> {
-  const { job, slot, attempt, outcome } = run;
+function* endRun(
+  { job, slot, attempt, outcome }: EndedRun,
+  changed: JobChange,
+  now: number,
+): db.Verb<boolean> {
   if ((yield* db.run(END_RUN, { id: job.id, slot, attempt, outcome, now })) === 0) return false;
   const row = yield* findRow(job.id);
   // Not if it was cancelled or paused meanwhile.
@@ -237,52 +240,36 @@ function* endRun(run: Omit<EndedRun, 'endedAt'>, changed: JobChange, now: number
   return true;
 }
 
-function* jobsAhead(channels: string[], now: number): db.Verb<Job[]> {
-  const rows = yield* db.all<JobRow>(AHEAD, { channels: JSON.stringify(channels), now });
-  const countAsNow = 'update job_run set fired_at = @now where fired_at > @now and job_id = @id';
-  for (const { id } of rows) yield* db.tell(countAsNow, { id, now });
-  return rows.filter(({ kind, state }) => kind === 'cron' && state === 'active').map(toJob);
-}
-
 function toJob({ followUp, tainted, guarded, ...row }: JobRow): Job {
   return { ...row, followUp: followUp === 1, tainted: tainted === 1, guarded: guarded === 1 };
 }
 
-function found(row: JobRow | undefined): Job | null {
-  return row === undefined ? null : toJob(row);
+function* jobs(which: Parameters<JobStore['jobs']>[0]): db.Verb<Job[]> {
+  const ofChat =
+    'n' in which ? 'chat_id = @chatId and n = @n' : `chat_id = @chatId and ${IS_OPEN} order by n`;
+  return (yield* db.all<JobRow>(jobsWhere('id' in which ? 'id = @id' : ofChat), which)).map(toJob);
+}
+
+function* dueJobs({ channels, now, most }: Parameters<JobStore['dueJobs']>[0]) {
+  const next = (yield* db.all<JobRow>(NEXT, { channels: JSON.stringify(channels) })).map(toJob);
+  const due = next.filter(({ nextAt }) => nextAt !== null && nextAt <= now).slice(0, most);
+  return { due, nextAt: next[due.length]?.nextAt ?? null };
 }
 
 export function jobStore(database: db.Database): JobStore {
-  const all = function* (sql: string, values: ChatId | object) {
-    return (yield* db.all<JobRow>(sql, values)).map(toJob);
-  };
   return {
     addJob: (job, bounds) => database.write([db.JOBS, job.chatId], () => addJob(job, bounds)),
-    jobsOf: (chatId) => database.read(() => all(jobsWhere(`chat_id = ? and ${IS_OPEN} order by n`), chatId)),
-    jobNumbered: (chatId, n) =>
-      database.read(function* () {
-        return found(yield* db.one<JobRow>(jobsWhere('chat_id = ? and n = ?'), chatId, n));
-      }),
-    job: (id) =>
-      database.read(function* () {
-        return found(yield* findRow(id));
-      }),
-    runsOf: (id) => database.read(() => db.all<JobRun>(RUNS, id)),
-    changeJob: (id, from, changed, now) => database.write(db.JOBS, () => changeJob(id, from, changed, now)),
-    nextJobAt: (channels) =>
-      database.read(function* () {
-        return (yield* db.value<number>(NEXT_AT, { channels: JSON.stringify(channels) })) ?? null;
-      }),
-    dueJobs: ({ channels, now, most }) =>
-      database.read(function* () {
-        return (yield* all(DUE, { channels: JSON.stringify(channels), now })).slice(0, most);
-      }),
+    jobs: (which) => database.look(() => jobs(which)),
+    runsOf: (id) => database.look(() => db.all<JobRun>(RUNS, id)),
+    changeJob: (which, changed, now) =>
+      database.write(db.JOBS, () =>
+        'ended' in which ? endRun(which.ended, changed, now) : changeJob(which, changed, now),
+      ),
+    dueJobs: (ask) => database.look(() => dueJobs(ask)),
     fireJob: (firing) => database.write([db.JOBS, firing.seen.room], () => fireJob(firing)),
-    openRuns: ({ channels, since }) => database.read(() => openRuns(channels, since)),
-    endRun: (run, changed, now) => database.write(db.JOBS, () => endRun(run, changed, now)),
-    jobsAhead: ({ channels, now }) => database.write(db.JOBS, () => jobsAhead(channels, now)),
+    openRuns: (ask) => database.write(db.JOBS, () => openRuns(ask)),
     jobStates: () =>
-      database.read(function* () {
+      database.look(function* () {
         const states = yield* db.all<{ state: JobState; jobs: number }>(STATES);
         return Object.fromEntries(states.map(({ state, jobs }) => [state, jobs] as const));
       }),

@@ -73,9 +73,8 @@ it('fires 10,000 in small steps, each once, and half of the rooms at a time', as
   raw.close();
   expect(new Set(woken).size, 'each once').toBe(woken.length);
   expect(woken.length).toBeGreaterThanOrEqual(STRETCH);
-  expect(await store.dueJobs({ channels: ['test'], now: NOW, most: 100 }), 'the others follow').toHaveLength(
-    100,
-  );
+  const { due } = await store.dueJobs({ channels: ['test'], now: NOW, most: 100 });
+  expect(due, 'the others follow').toHaveLength(100);
   // What a message has to wait for; all at once takes seconds. The median, as others work on this machine, too.
   expect(times.sort((a, b) => a - b)[times.length >> 1]).toBeLessThan(100);
 }, 60_000);

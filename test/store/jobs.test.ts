@@ -63,7 +63,7 @@ it.each([
     becomes: { state: 'done' as const, nextAt: null },
   };
   await expect(store.fireJob(firing)).rejects.toThrow();
-  expect(await store.job('j')).toEqual(job);
+  expect(await store.jobs({ id: 'j' })).toEqual([job]);
   expect(await store.runsOf('j')).toEqual([]);
   expect(await store.readRoom(CHAT, 'me', NOW)).toBeNull();
   raw.exec('drop trigger fault');

@@ -403,17 +403,16 @@ async function useJobs(store: Store): Promise<void> {
     { open: 9, followUps: 9, followUpsADay: 9 },
   );
   if (typeof job === 'string') throw new Error(job);
-  await store.jobsOf(CHAT);
-  await store.jobNumbered(CHAT, 1);
+  await store.jobs({ chatId: CHAT });
+  await store.jobs({ chatId: CHAT, n: 1 });
   await store.runsOf('j1');
-  await store.nextJobAt(['test']);
   await store.dueJobs({ ...channels, now: NOW, most: 9 });
   const becomes = { nextAt: NOW + 9 };
   await store.fireJob({ seen: job, slot: NOW, attempt: 0, head: '', becomes, now: NOW });
-  await store.openRuns({ ...channels, since: 0 });
-  await store.jobsAhead({ ...channels, now: NOW - 1 });
-  await store.endRun({ job, slot: NOW, attempt: 0, outcome: 'answered' }, { failures: 0 }, NOW);
-  await store.changeJob('j1', ['active'], { state: 'paused' }, NOW);
+  await store.openRuns({ ...channels, since: 0, now: NOW - 1 });
+  const ended = { job, slot: NOW, attempt: 0, outcome: 'answered', endedAt: NOW } as const;
+  await store.changeJob({ ended }, { failures: 0 }, NOW);
+  await store.changeJob({ id: 'j1', from: ['active'] }, { state: 'paused' }, NOW);
   await store.jobStates();
 }
 

@@ -58,8 +58,8 @@ export async function schedulerOf(
 ): Promise<ChatId | null> {
   for (const { author, platformMessageId } of batch.toReversed()) {
     const id = author.kind === 'gateway' ? jobOfEvent(platformMessageId) : null;
-    const job = id === null ? null : await store.job(id);
-    if (job !== null && job.senderId !== '') return job.senderId;
+    const [job] = id === null ? [] : await store.jobs({ id });
+    if (job !== undefined && job.senderId !== '') return job.senderId;
   }
   return null;
 }

@@ -25,6 +25,7 @@ import {
 
 const BOUNDS: JobBounds = { open: 5, followUps: 2, followUpsADay: 3 };
 const CHANNELS = { channels: ['test'] };
+const LATER = NOW + 2 * DAY;
 
 export function jobContract(under: StoreUnderTest): void {
   let ids = 0;
@@ -44,7 +45,10 @@ export function jobContract(under: StoreUnderTest): void {
     const becomes = { nextAt: slot + MINUTE };
     return { seen: job, slot, attempt: 0, head: 'It is time.', becomes, now: slot, ...more };
   };
-  const again = async (store: Store, { id }: Job) => (await store.job(id)) as Job;
+  const answered = (job: Job, slot: number) => ({
+    ended: { job, slot, attempt: 0, outcome: 'answered' as const, endedAt: NOW },
+  });
+  const again = async (store: Store, { id }: Job) => (await store.jobs({ id }))[0] as Job;
   const chatOnly = async () => {
     await exchange(under.store, 't1', 'hello');
     return under.store;
@@ -59,14 +63,12 @@ export function jobContract(under: StoreUnderTest): void {
         senderName: '',
       });
       expect(await add(store, { turnId: 'of an event' })).toMatchObject({ n: 2, senderName: 'Ann' });
-      expect((await store.jobsOf(CHAT)).map(({ n }) => n)).toEqual([1, 2]);
-      expect(await store.jobNumbered(CHAT, 2)).toMatchObject({
-        n: 2,
-        prompt: 'water the roses',
-        guarded: true,
-      });
-      expect(await store.jobNumbered('test_2', 2)).toBeNull();
-      expect(await store.job('no such')).toBeNull();
+      expect((await store.jobs({ chatId: CHAT })).map(({ n }) => n)).toEqual([1, 2]);
+      expect(await store.jobs({ chatId: CHAT, n: 2 })).toMatchObject([
+        { n: 2, prompt: 'water the roses', guarded: true },
+      ]);
+      expect(await store.jobs({ chatId: 'test_2', n: 2 })).toEqual([]);
+      expect(await store.jobs({ id: 'no such' })).toEqual([]);
       expect(await store.jobStates()).toEqual({ active: 3 });
     });
 
@@ -76,19 +78,19 @@ export function jobContract(under: StoreUnderTest): void {
         Array.from({ length: 8 }, (_, n) => (n % 2 ? a : b).addJob(newJob(), BOUNDS)),
       );
       expect(added.filter((one) => one === 'open')).toHaveLength(3);
-      expect((await b.jobsOf(CHAT)).map(({ n }) => n)).toEqual([1, 2, 3, 4, 5]);
+      expect((await b.jobs({ chatId: CHAT })).map(({ n }) => n)).toEqual([1, 2, 3, 4, 5]);
       const own = { chatId: 'test_2', room: 'test_2', followUp: true };
       const first = await a.addJob(newJob(own), BOUNDS);
       await a.addJob(newJob(own), BOUNDS);
       expect(await a.addJob(newJob(own), BOUNDS)).toBe('followUps');
-      expect(await a.changeJob((first as Job).id, ['active'], { state: 'done', nextAt: null }, NOW)).toBe(
-        true,
-      );
+      expect(
+        await a.changeJob({ id: (first as Job).id, from: ['active'] }, { state: 'done', nextAt: null }, NOW),
+      ).toBe(true);
       expect(await a.addJob(newJob(own), BOUNDS)).toMatchObject({ n: 3 });
-      await a.changeJob((first as Job).id, ['done'], { state: 'cancelled' }, NOW);
-      await a.changeJob('j9', ['active'], { state: 'done' }, NOW);
-      for (const { id } of await a.jobsOf('test_2'))
-        await a.changeJob(id, ['active'], { state: 'done' }, NOW);
+      await a.changeJob({ id: (first as Job).id, from: ['done'] }, { state: 'cancelled' }, NOW);
+      await a.changeJob({ id: 'j9', from: ['active'] }, { state: 'done' }, NOW);
+      for (const { id } of await a.jobs({ chatId: 'test_2' }))
+        await a.changeJob({ id: id, from: ['active'] }, { state: 'done' }, NOW);
       expect(await a.addJob(newJob(own), BOUNDS)).toBe('followUpsADay');
       expect(await a.addJob(newJob({ ...own, now: NOW + DAY + 1 }), BOUNDS)).toMatchObject({ n: 4 });
     });
@@ -98,15 +100,19 @@ export function jobContract(under: StoreUnderTest): void {
       const late = await add(store, { nextAt: NOW + 2 * MINUTE });
       const early = await add(store, { nextAt: NOW + MINUTE });
       await add(store, { chatId: 'other_1', room: 'other_1', nextAt: NOW });
-      expect(await store.nextJobAt(['test'])).toBe(NOW + MINUTE);
-      expect(await store.nextJobAt(['none'])).toBeNull();
-      const due = await store.dueJobs({ ...CHANNELS, now: NOW + HOUR, most: 9 });
-      expect(due.map(({ id }) => id)).toEqual([early.id, late.id]);
-      expect(await store.dueJobs({ ...CHANNELS, now: NOW + HOUR, most: 1 })).toHaveLength(1);
-      expect(await store.dueJobs({ ...CHANNELS, now: NOW, most: 9 })).toEqual([]);
-      await store.changeJob(early.id, ['active'], { state: 'paused' }, NOW);
-      expect(await store.nextJobAt(['test'])).toBe(NOW + 2 * MINUTE);
-      expect(await store.changeJob(early.id, ['active'], { state: 'cancelled' }, NOW)).toBe(false);
+      const due = (now: number, most = 9) => store.dueJobs({ ...CHANNELS, now, most });
+      expect(await due(NOW + HOUR)).toMatchObject({ due: [early, late], nextAt: null });
+      expect(await due(NOW + HOUR, 1)).toMatchObject({ due: [early], nextAt: NOW + 2 * MINUTE });
+      expect(await due(NOW)).toEqual({ due: [], nextAt: NOW + MINUTE });
+      expect(await store.dueJobs({ channels: ['none'], now: NOW + HOUR, most: 9 })).toEqual({
+        due: [],
+        nextAt: null,
+      });
+      await store.changeJob({ id: early.id, from: ['active'] }, { state: 'paused' }, NOW);
+      expect(await due(NOW)).toEqual({ due: [], nextAt: NOW + 2 * MINUTE });
+      expect(await store.changeJob({ id: early.id, from: ['active'] }, { state: 'cancelled' }, NOW)).toBe(
+        false,
+      );
     });
 
     it('turns a slot into an event and a run, and into an entry of the journal', async () => {
@@ -150,8 +156,8 @@ export function jobContract(under: StoreUnderTest): void {
       const store = await chatOnly();
       const job = await add(store);
       await store.fireJob(firing(job));
-      await store.endRun({ job, slot: NOW + MINUTE, attempt: 0, outcome: 'answered' }, {}, NOW + MINUTE);
-      await store.changeJob(job.id, ['active'], { nextAt: NOW + MINUTE }, NOW);
+      await store.changeJob(answered(job, NOW + MINUTE), {}, NOW + MINUTE);
+      await store.changeJob({ id: job.id, from: ['active'] }, { nextAt: NOW + MINUTE }, NOW);
       expect(await store.fireJob(firing(await again(store, job)))).toBe('skipped');
       expect(await waitingTexts(store)).toHaveLength(1);
       expect(await again(store, job)).toMatchObject({ nextAt: NOW + 2 * MINUTE });
@@ -169,9 +175,9 @@ export function jobContract(under: StoreUnderTest): void {
     it('fires nothing that is paused, cancelled or due at another time by now', async () => {
       const store = await chatOnly();
       const job = await add(store);
-      await store.changeJob(job.id, ['active'], { nextAt: NOW + HOUR }, NOW);
+      await store.changeJob({ id: job.id, from: ['active'] }, { nextAt: NOW + HOUR }, NOW);
       expect(await store.fireJob(firing(job))).toBeNull();
-      await store.changeJob(job.id, ['active'], { nextAt: NOW + MINUTE, state: 'paused' }, NOW);
+      await store.changeJob({ id: job.id, from: ['active'] }, { nextAt: NOW + MINUTE, state: 'paused' }, NOW);
       expect(await store.fireJob(firing(job))).toBeNull();
       expect(await store.readRoom(CHAT, 'me', NOW)).toBeNull();
     });
@@ -179,12 +185,14 @@ export function jobContract(under: StoreUnderTest): void {
     it('knows how a run ended by the turn that answered its event', async () => {
       const store = await chatOnly();
       const job = await add(store, { kind: 'once' });
-      const open = () => store.openRuns({ ...CHANNELS, since: NOW });
+      const open = () => store.openRuns({ ...CHANNELS, since: NOW, now: LATER });
       await store.fireJob(firing(job, { becomes: { state: 'done', nextAt: null } }));
-      expect(await open()).toEqual({ working: 1, ended: [] });
-      expect(await store.openRuns({ ...CHANNELS, since: NOW + HOUR })).toMatchObject({ working: 0 });
+      expect(await open()).toEqual({ working: 1, ended: [], ahead: [] });
+      expect(await store.openRuns({ ...CHANNELS, since: NOW + HOUR, now: LATER })).toMatchObject({
+        working: 0,
+      });
       const turn = await begun(store, 't2', { now: NOW + MINUTE });
-      expect(await open()).toEqual({ working: 1, ended: [] });
+      expect(await open()).toEqual({ working: 1, ended: [], ahead: [] });
       await finish(store, turn, 't2', { outcome: 'failed', reply: null, now: NOW + 2 * MINUTE });
       const { working, ended } = await open();
       expect(working).toBe(0);
@@ -193,10 +201,10 @@ export function jobContract(under: StoreUnderTest): void {
       ]);
       const [run] = ended;
       const change = { state: 'active' as const, nextAt: NOW + HOUR, retryOf: NOW + MINUTE, failures: 1 };
-      expect(run && (await store.endRun(run, change, NOW))).toBe(true);
-      expect(run && (await store.endRun(run, { failures: 9 }, NOW)), 'once').toBe(false);
+      expect(run && (await store.changeJob({ ended: run }, change, NOW))).toBe(true);
+      expect(run && (await store.changeJob({ ended: run }, { failures: 9 }, NOW)), 'once').toBe(false);
       expect(await again(store, job)).toMatchObject(change);
-      expect(await open()).toEqual({ working: 0, ended: [] });
+      expect(await open()).toEqual({ working: 0, ended: [], ahead: [] });
     });
 
     it('takes a reply that was refused for a failure, and waits for one that is on its way', async () => {
@@ -205,8 +213,8 @@ export function jobContract(under: StoreUnderTest): void {
       await store.fireJob(firing(job));
       const turn = await begun(store, 't2', { now: NOW + MINUTE });
       await finish(store, turn, 't2', { deliveries: [delivery('turn:t2', 'the roses!')] });
-      const open = () => store.openRuns({ ...CHANNELS, since: NOW });
-      expect(await open()).toEqual({ working: 0, ended: [] });
+      const open = () => store.openRuns({ ...CHANNELS, since: NOW, now: LATER });
+      expect(await open()).toEqual({ working: 0, ended: [], ahead: [] });
       const entry = await nextOf(store);
       await store.settle(entry?.id ?? 0, { kind: 'refused', reason: 'kicked' }, NOW);
       expect((await open()).ended).toMatchObject([{ outcome: 'failed' }]);
@@ -217,7 +225,7 @@ export function jobContract(under: StoreUnderTest): void {
       const job = await add(store);
       await store.fireJob(firing(job));
       await store.quieten();
-      expect((await store.openRuns({ ...CHANNELS, since: NOW })).ended).toMatchObject([
+      expect((await store.openRuns({ ...CHANNELS, since: NOW, now: LATER })).ended).toMatchObject([
         { outcome: 'skipped' },
       ]);
     });
@@ -226,9 +234,9 @@ export function jobContract(under: StoreUnderTest): void {
       const store = await chatOnly();
       const job = await add(store);
       await store.fireJob(firing(job));
-      await store.changeJob(job.id, ['active'], { state: 'cancelled', nextAt: null }, NOW);
-      const run = { job, slot: NOW + MINUTE, attempt: 0, outcome: 'failed' as const };
-      expect(await store.endRun(run, { state: 'active', nextAt: NOW }, NOW)).toBe(true);
+      await store.changeJob({ id: job.id, from: ['active'] }, { state: 'cancelled', nextAt: null }, NOW);
+      const run = { job, slot: NOW + MINUTE, attempt: 0, outcome: 'failed' as const, endedAt: NOW };
+      expect(await store.changeJob({ ended: run }, { state: 'active', nextAt: NOW }, NOW)).toBe(true);
       expect(await again(store, job)).toMatchObject({ state: 'cancelled', nextAt: null });
     });
 
@@ -238,7 +246,7 @@ export function jobContract(under: StoreUnderTest): void {
       for (let n = 0; n < 25; n++) {
         const slot = job.nextAt ?? 0;
         expect(await store.fireJob(firing(job))).toBe('fired');
-        await store.endRun({ job, slot, attempt: 0, outcome: 'answered' }, {}, slot);
+        await store.changeJob(answered(job, slot), {}, slot);
         job = await again(store, job);
       }
       const runs = await store.runsOf(job.id);
@@ -250,22 +258,25 @@ export function jobContract(under: StoreUnderTest): void {
       const store = await chatOnly();
       const job = await add(store);
       await store.fireJob(firing(job, { now: NOW + DAY }));
-      expect(await store.jobsAhead({ ...CHANNELS, now: NOW + DAY })).toEqual([]);
-      expect(await store.jobsAhead({ channels: ['other'], now: NOW })).toEqual([]);
-      expect((await store.jobsAhead({ ...CHANNELS, now: NOW })).map(({ id }) => id)).toEqual([job.id]);
-      expect(await store.jobsAhead({ ...CHANNELS, now: NOW })).toEqual([]);
+      const ahead = async (now: number, channels = ['test']) =>
+        (await store.openRuns({ channels, since: 0, now })).ahead.map(({ id }) => id);
+      expect(await ahead(NOW + DAY)).toEqual([]);
+      expect(await ahead(NOW, ['other'])).toEqual([]);
+      expect(await ahead(NOW)).toEqual([job.id]);
+      expect(await ahead(NOW)).toEqual([]);
     });
 
     it('forgets what ended long ago, but no number', async () => {
       const store = await chatOnly();
       const [old, recent, newest] = [await add(store), await add(store), await add(store)];
       await store.fireJob(firing(old));
-      for (const { id } of [old, newest]) await store.changeJob(id, ['active'], { state: 'done' }, NOW);
-      await store.changeJob(recent.id, ['active'], { state: 'done' }, NOW + DAY);
+      for (const { id } of [old, newest])
+        await store.changeJob({ id: id, from: ['active'] }, { state: 'done' }, NOW);
+      await store.changeJob({ id: recent.id, from: ['active'] }, { state: 'done' }, NOW + DAY);
       while ((await store.prune({ before: NOW + 1, now: NOW + 1, most: 50 })) >= 50);
-      expect(await store.job(old.id)).toBeNull();
+      expect(await store.jobs({ id: old.id })).toEqual([]);
       expect(await store.runsOf(old.id)).toEqual([]);
-      expect(await store.job(recent.id)).not.toBeNull();
+      expect(await store.jobs({ id: recent.id })).toHaveLength(1);
       expect(await add(store)).toMatchObject({ n: 4 });
     });
 
@@ -281,7 +292,7 @@ export function jobContract(under: StoreUnderTest): void {
       expect((await again(store, job)).prompt).toContain('bread');
       await receive(store, [{ kind: 'apart', room: `${CHAT}/7` }]);
       expect(await again(store, inThread)).toMatchObject({ state: 'cancelled', prompt: '', nextAt: null });
-      expect((await store.jobsOf(CHAT)).map(({ id }) => id)).toEqual([job.id]);
+      expect((await store.jobs({ chatId: CHAT })).map(({ id }) => id)).toEqual([job.id]);
     });
   });
 }
