@@ -91,13 +91,7 @@ export type TaskEvent = { at: number } & (
 export const MOST_EVENTS = 500;
 
 /** steer: interrupts the agent; followup: after its answer, one by one; collect: last, together. */
-type TaskMessageMode = 'steer' | 'followup' | 'collect';
-
-export interface TaskMessage {
-  n: number;
-  mode: TaskMessageMode;
-  text: string;
-}
+export type TaskMessageMode = 'steer' | 'followup' | 'collect';
 
 export interface NewTask extends GivenTask {
   /** `hash`: of the whole body. */
@@ -137,52 +131,55 @@ export interface TaskEnd extends TaskFinish {
   tell: ReceiptOf<'event'> | null;
 }
 
+/** `question`: to people, about a call. */
+export interface TaskNote {
+  entries?: readonly JournalWrite[];
+  events?: readonly TaskEvent[];
+  question?: NewQuestion;
+}
+
+type TaskTold = 'done' | 'ended' | 'unknown';
+
 /** A claim expires with its lease, as for rooms. */
 export interface TaskStore {
   addTask(task: NewTask, bounds: TaskBounds): Promise<TaskAdded>;
-  task(id: string): Promise<Task | null>;
-  taskOfKey(key: string): Promise<Task | null>;
+  /** By its id or its idempotency key. */
+  task(which: string | { key: string }): Promise<Task | null>;
   /** Newest first. */
-  tasks(ask: { most: number; agent?: string }): Promise<Omit<Task, 'request'>[]>;
+  tasks(most: number): Promise<Omit<Task, 'request'>[]>;
   /** Ids of tasks given by other chats or by programs. */
   tasksElsewhere(chatId: ChatId): Promise<string[]>;
   taskEvents(id: string): Promise<TaskEvent[]>;
   claimTask(lease: { owner: string; leaseMs: number; now: number; of: TaskOrigin }): Promise<Task | null>;
   renewTasks(lease: { owner: string; leaseMs: number; now: number }): Promise<void>;
-  /** False, storing nothing, if this owner has lost the task. */
-  noteTask(
-    claim: { id: string; owner: string },
-    what: { entries?: readonly JournalWrite[]; events?: readonly TaskEvent[] },
-  ): Promise<boolean>;
-  /** As `noteTask`, with a question to people about a call. */
-  askForTask(
-    claim: { id: string; owner: string },
-    question: NewQuestion,
-    entries: readonly JournalWrite[],
-  ): Promise<boolean>;
-  addTaskMessage(message: {
-    id: string;
-    mode: TaskMessageMode;
-    text: string;
+  /** Those of this owner, and those whose lease has expired. `isSteered`: a message that steers waits. */
+  runningTasks(ask: {
+    owner: string;
     now: number;
-  }): Promise<'added' | 'ended' | 'unknown'>;
-  runningTasks(owner: string): Promise<{ id: string; isSteered: boolean }[]>;
-  taskMessages(id: string): Promise<TaskMessage[]>;
-  takeTaskMessages(claim: { id: string; owner: string }, ns: readonly number[]): Promise<boolean>;
+  }): Promise<{ id: string; owner: string; isSteered: boolean }[]>;
+  /** False, storing nothing, if this owner has lost the task. */
+  noteTask(claim: { id: string; owner: string }, what: TaskNote): Promise<boolean>;
+  /** If it is stopped, nobody is told. */
+  tellTask(
+    id: string,
+    what: { mode: TaskMessageMode; text: string } | 'stop',
+    now: number,
+  ): Promise<TaskTold>;
+  /** Those of the first of these modes in which any wait; of `followup`, the oldest. */
+  takeTaskMessages(
+    claim: { id: string; owner: string },
+    modes: readonly TaskMessageMode[],
+  ): Promise<string[] | 'lost'>;
   /** `lost`: by this owner. `message`: one still waits. Either way nothing is stored or told. */
   finishTask(end: TaskEnd, owner: string): Promise<'finished' | 'lost' | 'message'>;
-  /** Nobody is told. */
-  stopTask(id: string, now: number): Promise<'stopped' | 'ended' | 'unknown'>;
-  /** Running tasks whose process is dead: end them as interrupted. May include the caller's own. */
-  leftTasks(ask: { owner: string; now: number }): Promise<{ task: Task; owner: string }[]>;
 }
 
 export interface Tasks {
   submit(wish: TaskWish): Promise<TaskAnswer>;
   find(id: string): Promise<{ task: Task; events: TaskEvent[] } | null>;
   list(most: number): Promise<Omit<Task, 'request'>[]>;
-  stop(id: string): Promise<'stopped' | 'ended' | 'unknown'>;
-  tell(id: string, text: string, mode: TaskMessageMode): Promise<'added' | 'ended' | 'unknown'>;
+  stop(id: string): Promise<TaskTold>;
+  tell(id: string, text: string, mode: TaskMessageMode): Promise<TaskTold>;
   /** Events from now on, until the task ends. A slow reader may miss deltas; joined ones are a prefix of the result. */
   follow(id: string, signal: AbortSignal): AsyncIterable<TaskProgress>;
 }
@@ -305,7 +302,7 @@ export interface WorkAsk {
   /** Number of this request within the task, from 0. */
   round: number;
   /** Stores progress. False: the task is over, so the loop ends. */
-  note(what: { entries?: readonly JournalWrite[]; events?: readonly TaskEvent[] }): Promise<boolean>;
+  note(what: TaskNote): Promise<boolean>;
   waits(isWaiting: boolean): void;
 }
 

@@ -11,7 +11,8 @@ import {
   BOARD_CHAT,
   type SessionLine,
   type Task,
-  type TaskMessage,
+  type TaskMessageMode,
+  type TaskNote,
   type WorkEnd,
 } from '../core/task.js';
 import type { Step } from '../core/transcript.js';
@@ -163,7 +164,7 @@ class TaskRun {
       messages,
       round: this.#round++,
       isTainted,
-      async note(what: Parameters<typeof store.noteTask>[1]) {
+      async note(what: TaskNote) {
         const isNoted = await store.noteTask({ id: task.id, owner }, what);
         if (isNoted && what.events) followers.saw(task.id, what.events);
         return isNoted;
@@ -191,18 +192,14 @@ class TaskRun {
 
   /** Takes messages: first all that steer; then one that follows up; last all collected ones. */
   async #hear(
-    modes: readonly TaskMessage['mode'][] = ['steer', 'followup', 'collect'],
+    modes: readonly TaskMessageMode[] = ['steer', 'followup', 'collect'],
   ): Promise<'told' | 'nothing' | 'lost'> {
     const { store, owner } = this.services;
     const { id } = this.running.task;
-    const waiting = await store.taskMessages(id);
-    const mode = modes.find((each) => waiting.some((message) => message.mode === each));
-    if (mode === undefined) return 'nothing';
-    const ofMode = waiting.filter((message) => message.mode === mode);
-    const next = mode === 'followup' ? ofMode.slice(0, 1) : ofMode;
-    const numbers = next.map(({ n }) => n);
-    if (!(await store.takeTaskMessages({ id, owner }, numbers))) return 'lost';
-    this.messages.push({ role: 'user', content: next.map(({ text }) => text).join('\n') });
+    const heard = await store.takeTaskMessages({ id, owner }, modes);
+    if (heard === 'lost') return 'lost';
+    if (heard.length === 0) return 'nothing';
+    this.messages.push({ role: 'user', content: heard.join('\n') });
     return 'told';
   }
 

@@ -41,8 +41,9 @@ export function createRunner(services: TaskServices) {
   async function lookOnce(): Promise<void> {
     isAgain = false;
     try {
-      await notice();
-      await endLeft(services, (id) => running.has(id));
+      const there = await store.runningTasks({ owner, now: clock.now() });
+      notice(there);
+      for (const left of there) if (!running.has(left.id)) await endLeft(services, left);
       if (takesPrograms) await claim('programs', () => programs() < MOST_PROGRAMS);
       await claim({ channels }, () => true);
     } catch (error) {
@@ -53,13 +54,11 @@ export function createRunner(services: TaskServices) {
   const programs = () => [...running.values()].filter(({ run }) => run.task.parent === null).length;
 
   /** Some running tasks may be over, or have new messages. */
-  async function notice(): Promise<void> {
-    if (running.size === 0) return;
-    const there = new Map((await store.runningTasks(owner)).map(({ id, isSteered }) => [id, isSteered]));
+  function notice(there: Awaited<ReturnType<typeof store.runningTasks>>): void {
     for (const { run } of running.values()) {
-      const isSteered = there.get(run.task.id);
-      if (isSteered) run.steer();
-      if (isSteered !== undefined) continue;
+      const task = there.find(({ id }) => id === run.task.id);
+      if (task?.isSteered) run.steer();
+      if (task !== undefined) continue;
       run.end('over');
       followers.saw(run.task.id);
     }
@@ -114,13 +113,11 @@ export function createRunner(services: TaskServices) {
 }
 
 /** The progress of a dead process's task is unknown: this is reported once, and the task not repeated. */
-async function endLeft(services: TaskServices, isRunning: (id: string) => boolean): Promise<void> {
-  const { store, owner, clock } = services;
-  for (const { task, owner: whose } of await store.leftTasks({ owner, now: clock.now() })) {
-    if (isRunning(task.id)) continue;
-    const outcome = { kind: 'interrupted' } as const;
-    await endTask(services, { task, viap: viapOf(task), outcome, tainted: true }, whose);
-  }
+async function endLeft(services: TaskServices, { id, owner }: { id: string; owner: string }): Promise<void> {
+  const task = await services.store.task(id);
+  if (task === null) return;
+  const outcome = { kind: 'interrupted' } as const;
+  await endTask(services, { task, viap: viapOf(task), outcome, tainted: true }, owner);
 }
 
 /** Never rejects. On failure, the task is marked interrupted as soon as the store accepts writes. */

@@ -65,13 +65,13 @@ export function createTasks(services: {
       return task === null ? null : { task, events: await store.taskEvents(id) };
     },
 
-    list: (most) => store.tasks({ most }),
+    list: (most) => store.tasks(most),
     async stop(id) {
-      const stopped = await store.stopTask(id, clock.now());
-      if (stopped === 'stopped') followers.saw(id);
+      const stopped = await store.tellTask(id, 'stop', clock.now());
+      if (stopped === 'done') followers.saw(id);
       return stopped;
     },
-    tell: (id, text, mode) => store.addTaskMessage({ id, text, mode, now: clock.now() }),
+    tell: (id, text, mode) => store.tellTask(id, { mode, text }, clock.now()),
 
     async *follow(id, signal) {
       // A slow follower blocks nobody: it loses its oldest events.
@@ -169,7 +169,7 @@ export function createDelegation(services: {
     },
 
     async given(call) {
-      const task = await store.taskOfKey(keyOf(call));
+      const task = await store.task({ key: keyOf(call) });
       return task === null ? null : accepted(task.agent);
     },
   };

@@ -9,7 +9,8 @@ import {
   type TaskBounds,
   type TaskEnd,
   type TaskEvent,
-  type TaskMessage,
+  type TaskMessageMode,
+  type TaskNote,
   type TaskStore,
 } from '../core/task.js';
 import * as db from './db.js';
@@ -93,31 +94,22 @@ function* addTask(task: NewTask, bounds: TaskBounds): db.Verb<TaskAdded> {
 
 // ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-const NEWEST = `
-  select ${columns(LISTED)} from task where n > 0 and agent = coalesce(@agent, agent)
-  order by n desc limit @most + 0`;
+const taskWhere = (which: string) => `select ${columns(TASK)} from task where ${which} = ?`;
+const NEWEST = `select ${columns(LISTED)} from task where n > 0 order by n desc limit @most + 0`;
 const EVENTS = `
   select body from task_event where task = (select n from task where id = ?)
   order by n desc limit ${MOST_EVENTS}`;
 const RUNNING = `
-  select id, exists (
+  select id, lease_owner as owner, exists (
     select 1 from task_message where task = task.n and taken = 0 and mode = 'steer') as isSteered
-  from task where ${IS_HELD_TASK} order by n`;
-const MESSAGES = `
-  select ${columns('n mode text')} from task_message
-  where task = (select n from task where id = ?) and taken = 0 order by n`;
-const LEFT = `
-  select ${columns(TASK)}, lease_owner as owner from task
-  where status = 'running' and (lease_owner = @owner or lease_until <= @now)`;
+  from task where status = 'running' and (lease_owner = @owner or lease_until <= @now)`;
 
-function* findTask(id: string, by = 'id'): db.Verb<Task | null> {
-  const row = yield* db.one<TaskRow>(`select ${columns(TASK)} from task where ${by} = ?`, id);
+function* findTask(which: Parameters<TaskStore['task']>[0]): db.Verb<Task | null> {
+  const row =
+    typeof which === 'string'
+      ? yield* db.one<TaskRow>(taskWhere('id'), which)
+      : yield* db.one<TaskRow>(taskWhere('idempotency_key'), which.key);
   return row === undefined ? null : toTask(row);
-}
-
-function* leftTasks(ask: { owner: string; now: number }) {
-  const rows = yield* db.all<TaskRow & { owner: string }>(LEFT, ask);
-  return rows.map(({ owner, ...row }) => ({ task: toTask(row), owner }));
 }
 
 // ── Running ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -137,8 +129,8 @@ const OPEN = `select ${columns(OPEN_TASK)} from task where id = ? and status in 
 const ADD_MESSAGE = `
   insert into task_message (task, n, mode, text, at)
   values (@task, (select coalesce(max(n), 0) + 1 from task_message where task = @task), @mode, @text, @now)`;
-const TAKE_MESSAGES = `
-  update task_message set taken = 1 where task = @task and number_in(n, @ns)`;
+const MESSAGES = 'select n, mode, text from task_message where task = ? and taken = 0 order by n';
+const TAKE_MESSAGES = 'update task_message set taken = 1 where task = @task and number_in(n, @ns)';
 
 function* claimTask(ask: Parameters<TaskStore['claimTask']>[0]): db.Verb<Task | null> {
   const { owner, leaseMs, now, of } = ask;
@@ -156,39 +148,50 @@ function* claimTask(ask: Parameters<TaskStore['claimTask']>[0]): db.Verb<Task | 
   return toTask(task);
 }
 
-/** Runs `work` if the task still runs for this owner; else returns false. */
-function whileHeld(
-  database: db.Database,
-  claim: { id: string; owner: string },
-  work: (task: OpenTask) => db.Verb<unknown>,
-): Promise<boolean> {
-  return database.write(db.TASKS, function* () {
-    const task = yield* db.one<OpenTask>(HELD, claim);
-    if (task !== undefined) yield* work(task);
-    return task !== undefined;
-  });
+/** Undefined unless the task still runs for this owner. */
+function* heldTask(claim: { id: string; owner: string }): db.Verb<OpenTask | undefined> {
+  return yield* db.one<OpenTask>(HELD, claim);
 }
 
-/** Runs `work` if the task is unfinished. */
-function whileOpen<Done extends string>(
-  database: db.Database,
-  id: string,
-  done: Done,
-  work: (task: OpenTask) => db.Verb<unknown>,
-): Promise<Done | 'ended' | 'unknown'> {
-  return database.write(db.TASKS, function* () {
-    const task = yield* db.one<OpenTask>(OPEN, id);
-    if (task !== undefined) yield* work(task);
-    const isThere =
-      task !== undefined || (yield* db.one('select 1 from task where id = ?', id)) !== undefined;
-    if (!isThere) return 'unknown';
-    return task === undefined ? 'ended' : done;
-  });
+function* noteTask(
+  claim: { id: string; owner: string },
+  { entries = [], events = [], question }: TaskNote,
+): db.Verb<boolean> {
+  const task = yield* heldTask(claim);
+  if (task === undefined) return false;
+  yield* writeJournal(entries, claim.owner);
+  for (const event of events) yield* addTaskEvent(task.n, event);
+  if (question) yield* askPeople(question);
+  return true;
+}
+
+function* tellTask(...[id, what, now]: Parameters<TaskStore['tellTask']>) {
+  const task = yield* db.one<OpenTask>(OPEN, id);
+  if (task === undefined) return (yield* findTask(id)) === null ? 'unknown' : 'ended';
+  if (what === 'stop') yield* stopTask(task, now);
+  else yield* db.tell(ADD_MESSAGE, { task: task.n, ...what, now });
+  return 'done';
+}
+
+function* takeMessages(
+  claim: { id: string; owner: string },
+  modes: readonly TaskMessageMode[],
+): db.Verb<string[] | 'lost'> {
+  const task = yield* heldTask(claim);
+  if (task === undefined) return 'lost';
+  const waiting = yield* db.all<{ n: number; mode: TaskMessageMode; text: string }>(MESSAGES, task.n);
+  const mode = modes.find((each) => waiting.some((message) => message.mode === each));
+  const ofMode = waiting.filter((message) => message.mode === mode);
+  const taken = mode === 'followup' ? ofMode.slice(0, 1) : ofMode;
+  if (taken.length > 0) {
+    yield* db.tell(TAKE_MESSAGES, { task: task.n, ns: JSON.stringify(taken.map(({ n }) => n)) });
+  }
+  return taken.map(({ text }) => text);
 }
 
 function* finishTask(end: TaskEnd, owner: string): db.Verb<'finished' | 'lost' | 'message'> {
   const { id, status, result, error, entries, tell, now } = end;
-  const task = yield* db.one<OpenTask>(HELD, { id, owner });
+  const task = yield* heldTask({ id, owner });
   if (task === undefined) return 'lost';
   const hasMessage = 'select 1 from task_message where task = ? and taken = 0 limit 1';
   if (status === 'completed' && (yield* db.one(hasMessage, task.n)) !== undefined) return 'message';
@@ -212,14 +215,13 @@ function callOutcome({ status, result, error }: TaskEnd): {
 export function taskStore(database: db.Database): TaskStore {
   return {
     addTask: (task, bounds) => database.write([db.TASKS, task.parent?.chatId], () => addTask(task, bounds)),
-    task: (id) => database.look(() => findTask(id)),
-    taskOfKey: (key) => database.look(() => findTask(key, 'idempotency_key')),
-    tasks: ({ most, agent = null }) =>
+    task: (which) => database.look(() => findTask(which)),
+    tasks: (most) =>
       database.look(function* () {
-        return (yield* db.all<ListedRow>(NEWEST, { most, agent })).map(toListed);
+        return (yield* db.all<ListedRow>(NEWEST, { most })).map(toListed);
       }),
     tasksElsewhere: (chatId) =>
-      database.read(() => db.column<string>('select id from task where chat_id <> ?', chatId)),
+      database.look(() => db.column<string>('select id from task where chat_id <> ?', chatId)),
     taskEvents: (id) =>
       database.look(function* () {
         const bodies = (yield* db.column<string>(EVENTS, id)).reverse();
@@ -229,32 +231,17 @@ export function taskStore(database: db.Database): TaskStore {
     async renewTasks({ owner, leaseMs, now }) {
       await database.writeOne([], RENEW, { owner, until: now + leaseMs });
     },
-    noteTask: (claim, { entries = [], events = [] }) =>
-      whileHeld(database, claim, function* ({ n }) {
-        yield* writeJournal(entries, claim.owner);
-        for (const event of events) yield* addTaskEvent(n, event);
-      }),
-    askForTask: (claim, question, entries) =>
-      whileHeld(database, claim, function* () {
-        yield* writeJournal(entries, claim.owner);
-        yield* askPeople(question);
-      }),
-    addTaskMessage: ({ id, mode, text, now }) =>
-      whileOpen(database, id, 'added', function* ({ n }) {
-        yield* db.tell(ADD_MESSAGE, { task: n, mode, text, now });
-      }),
-    runningTasks: (owner) =>
+    runningTasks: (ask) =>
       database.look(function* () {
-        const rows = yield* db.all<{ id: string; isSteered: number }>(RUNNING, { owner });
-        return rows.map(({ id, isSteered }) => ({ id, isSteered: isSteered === 1 }));
+        const rows = yield* db.all<{ id: string; owner: string; isSteered: number }>(RUNNING, ask);
+        return rows.map(({ isSteered, ...row }) => ({ ...row, isSteered: isSteered === 1 }));
       }),
-    taskMessages: (id) => database.look(() => db.all<TaskMessage>(MESSAGES, id)),
-    takeTaskMessages: (claim, ns) =>
-      whileHeld(database, claim, function* ({ n }) {
-        yield* db.tell(TAKE_MESSAGES, { task: n, ns: JSON.stringify(ns) });
-      }),
+    noteTask: (claim, what) => {
+      const asked = what.question && [db.WAITS, ...what.question.posts.map(({ chatId }) => chatId)];
+      return database.write([db.TASKS, ...(asked ?? [])], () => noteTask(claim, what));
+    },
+    tellTask: (...told) => database.write(db.TASKS, () => tellTask(...told)),
+    takeTaskMessages: (claim, modes) => database.write(db.TASKS, () => takeMessages(claim, modes)),
     finishTask: (end, owner) => database.write([db.TASKS, end.tell?.room], () => finishTask(end, owner)),
-    stopTask: (id, now) => whileOpen(database, id, 'stopped', (task) => stopTask(task, now)),
-    leftTasks: (ask) => database.read(() => leftTasks(ask)),
   };
 }

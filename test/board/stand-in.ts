@@ -92,7 +92,7 @@ export function createTasks({ most = Number.POSITIVE_INFINITY } = {}) {
       if (!entry) return 'unknown';
       if (ENDED.includes(entry.task.status)) return 'ended';
       become(id, { status: 'stopped', completedAt: AT });
-      return 'stopped';
+      return 'done';
     },
     async tell(id, text, mode) {
       if (failing.with) throw failing.with;
@@ -100,7 +100,7 @@ export function createTasks({ most = Number.POSITIVE_INFINITY } = {}) {
       if (!entry) return 'unknown';
       if (ENDED.includes(entry.task.status)) return 'ended';
       told.push({ id, text, mode });
-      return 'added';
+      return 'done';
     },
     async *follow(id, signal) {
       const entry = entries.get(id);

@@ -156,7 +156,7 @@ describe('a runner', () => {
       here.runner.start();
       const id = await here.submit('x');
       await here.requests(1);
-      expect(await here.tasks.stop(id)).toBe('stopped');
+      expect(await here.tasks.stop(id)).toBe('done');
       await until(() => here.asked[0]?.signal.aborted === true);
       expect(await here.store.task(id)).toMatchObject({ status: 'stopped', result: null });
       expect(await here.tasks.stop(id)).toBe('ended');
@@ -340,11 +340,11 @@ describe('a runner', () => {
       renewed = resolve;
     });
     const looks: unknown[] = [];
-    const leftTasks: typeof here.store.leftTasks = (ask) => {
+    const runningTasks: typeof here.store.runningTasks = (ask) => {
       looks.push(ask);
-      return here.store.leftTasks(ask);
+      return here.store.runningTasks(ask);
     };
-    const store = { ...here.store, renewTasks: () => renewing, leftTasks };
+    const store = { ...here.store, renewTasks: () => renewing, runningTasks };
     const runner = createRunner({ ...here.parts, store });
     runner.start();
     await runner.stop(0);

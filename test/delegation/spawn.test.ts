@@ -34,7 +34,7 @@ beforeEach(async () => {
 });
 afterEach(() => on.close());
 
-const stored = () => on.store.tasks({ most: 100 });
+const stored = () => on.store.tasks(100);
 
 describe('a task that is given', () => {
   it('is stored before it begins, with where it comes from, and is accepted at once', async () => {
@@ -105,7 +105,7 @@ describe('the number of tasks', () => {
     });
     // The same call again is no further task.
     expect(await delegation.spawn(wish('1'))).toMatchObject({ ok: true });
-    await on.store.stopTask('task-1', 8_000);
+    await on.store.tellTask('task-1', 'stop', 8_000);
     expect(await delegation.spawn(wish('6'))).toMatchObject({ ok: true });
     expect((await stored()).filter(({ status }) => status === 'pending')).toHaveLength(8);
   });

@@ -304,20 +304,18 @@ async function useTasks(store: Store): Promise<void> {
   await store.addTask(newTask('k3', key), FREE);
   await store.claimTask({ ...lease(), of: { channels: ['test'] } });
   await store.claimTask({ ...lease('you'), of: 'programs' });
-  await store.runningTasks('me');
+  await store.runningTasks({ owner: 'me', now: NOW });
   await store.renewTasks(lease());
   const claim = { id: 'k1', owner: 'me' };
   const event = { at: NOW, kind: 'tool-call', callId: 'c', tool: 't', arguments: '' } as const;
   await store.noteTask(claim, { events: Array.from({ length: 501 }, () => event) });
-  await store.addTaskMessage({ id: 'k1', mode: 'steer', text: '', now: NOW });
-  await store.taskMessages('k1');
-  await store.takeTaskMessages(claim, [1]);
-  await store.leftTasks({ owner: 'you', now: NOW });
+  await store.tellTask('k1', { mode: 'steer', text: '' }, NOW);
+  await store.takeTaskMessages(claim, ['steer']);
   await store.finishTask(ending('k1'), 'me');
-  await store.stopTask('k2', NOW);
-  await store.stopTask('k3', NOW);
+  await store.tellTask('k2', 'stop', NOW);
+  await store.tellTask('k3', 'stop', NOW);
   await store.taskEvents('k1');
-  await store.tasks({ most: 9 });
+  await store.tasks(9);
   await store.prune({ before: NOW, now: NOW, most: 9 });
 }
 
@@ -493,7 +491,7 @@ async function useRest(store: Store): Promise<void> {
   await store.markOutside('a.md', null);
   await store.originIn('a.md', () => 'a');
   await store.task('k1');
-  await store.taskOfKey('k');
+  await store.task({ key: 'k' });
   await store.tasksElsewhere(CHAT);
   await store.newest('test');
   await store.delivery(1);

@@ -16,7 +16,7 @@ beforeEach(async () => {
   await claimedTask(store);
   const event: TaskEvent = { at: NOW, kind: 'tool-call', callId: 'c', tool: 'shell', arguments: '{}' };
   await store.noteTask({ id: 'k1', owner: 'me' }, { events: Array.from({ length: 600 }, () => event) });
-  await store.addTaskMessage({ id: 'k1', mode: 'steer', text: 'x', now: NOW });
+  await store.tellTask('k1', { mode: 'steer', text: 'x' }, NOW);
 });
 afterEach(() => place.remove());
 

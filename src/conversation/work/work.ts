@@ -158,16 +158,14 @@ class AgentRequest {
   /** Journals a call before it runs and its outcome afterwards. */
   private async save(step: Step, { entries = [], asked }: StepExtras = {}): Promise<boolean> {
     const { ask, services } = this;
-    const { store, owner, deliver } = services;
     const events = eventsOf(services, step, this.steps);
     if (asked === undefined) {
       return (entries.length === 0 && events.length === 0) || ask.note({ entries, events });
     }
-    if (!(await ask.note({ events }))) return false;
     const question = await questionOf(services, this.whose, ask, asked);
-    if (!(await store.askForTask({ id: ask.task.id, owner }, question, entries))) return false;
+    if (!(await ask.note({ entries, events, question }))) return false;
     this.asked = asked;
-    for (const { chatId } of question.posts) deliver.wake(chatId);
+    for (const { chatId } of question.posts) services.deliver.wake(chatId);
     return true;
   }
 

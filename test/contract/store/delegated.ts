@@ -114,7 +114,7 @@ export function delegatedContract(under: StoreUnderTest): void {
       const from = parent({ tainted: true, senderId: '' });
       await under.store.addTask(newTask('k2', { parent: from }), FREE);
       expect(await under.store.task('k1')).toMatchObject({ parent: parent() });
-      expect((await under.store.tasks({ most: 1 }))[0]?.parent).toEqual(from);
+      expect((await under.store.tasks(1))[0]?.parent).toEqual(from);
     });
 
     it('is one of a few of its room, and of all; programs’ tasks do not count', async () => {
@@ -133,8 +133,8 @@ export function delegatedContract(under: StoreUnderTest): void {
       await claimedTask(store);
       await claimedTask(store);
       expect(await give(store, 'b3', `${CHAT}/7`), 'those that run count').toMatchObject({ kind: 'full' });
-      for (const { id, parent: from } of await store.tasks({ most: 9 }))
-        if (from) await store.stopTask(id, NOW);
+      for (const { id, parent: from } of await store.tasks(9))
+        if (from) await store.tellTask(id, 'stop', NOW);
       expect(await give(store, 'b4', CHAT)).toEqual({ kind: 'added' });
     });
 
@@ -251,7 +251,7 @@ export function delegatedContract(under: StoreUnderTest): void {
       await added(store, 'k4');
       await claimedTask(store);
       await store.noteTask(me, { entries: [intentOf('k1', undefined, { chatId: CHAT, room: CHAT })] });
-      await store.askForTask(me, question('CODE1', 'k1'), []);
+      await store.noteTask(me, { question: question('CODE1', 'k1') });
       await forget(store);
       for (const id of ['k1', 'k2']) expect(await store.task(id)).toMatchObject({ status: 'stopped' });
       for (const id of ['k3', 'k4']) expect(await store.task(id)).toMatchObject({ status: 'pending' });
@@ -335,7 +335,7 @@ export function delegatedContract(under: StoreUnderTest): void {
       await spawned(under.store);
       await claimedTask(under.store);
       const entries = [intentOf('k1', undefined, { chatId: CHAT, room: CHAT })];
-      expect(await under.store.askForTask(me, question('CODE1', 'k1'), entries)).toBe(true);
+      expect(await under.store.noteTask(me, { question: question('CODE1', 'k1'), entries })).toBe(true);
     }
 
     it('stands in the chat and is open while the task runs', async () => {
@@ -362,10 +362,10 @@ export function delegatedContract(under: StoreUnderTest): void {
     it('is not asked for a task that is over', async () => {
       const { store } = under;
       await spawned(store);
-      expect(await store.askForTask(me, question('CODE1', 'k1'), [])).toBe(false);
+      expect(await store.noteTask(me, { question: question('CODE1', 'k1') })).toBe(false);
       await claimedTask(store);
-      await store.stopTask('k1', NOW);
-      expect(await store.askForTask(me, question('CODE1', 'k1'), [])).toBe(false);
+      await store.tellTask('k1', 'stop', NOW);
+      expect(await store.noteTask(me, { question: question('CODE1', 'k1') })).toBe(false);
       expect(await askedCall(store, 'CODE1', NOW)).toBeNull();
       expect(await store.nextDelivery(CHAT, 'me', NOW)).toBeNull();
     });
@@ -439,8 +439,7 @@ export function delegatedContract(under: StoreUnderTest): void {
     await claimedTask(store);
     await claimedTask(store);
     const k2 = { id: 'k2', owner: 'me' };
-    await store.addTaskMessage({ id: 'k2', mode: 'steer', text: 'more swordfish', now: NOW });
-    await store.addTaskMessage({ id: 'k1', mode: 'steer', text: 'less', now: NOW });
+    for (const text of ['more swordfish', 'less']) await store.tellTask('k1', { mode: 'steer', text }, NOW);
     await store.noteTask(k2, {
       events: [
         { at: 1, kind: 'tool-call', callId: 'c', tool: 'shell', arguments: '{"swordfish":"swordfish"}' },
@@ -456,10 +455,10 @@ export function delegatedContract(under: StoreUnderTest): void {
     };
     await store.finishTask(ending('k2', { status: 'error', result, error: 'no swordfish' }), 'me');
     await store.eraseWords(CHAT, phrase, ANN.id);
-    const rest = JSON.stringify([
-      ...[await store.task('k2'), await store.taskEvents('k2'), await store.taskMessages('k2')],
-    ]);
+    const rest = JSON.stringify([...[await store.task('k2'), await store.taskEvents('k2')]]);
     expect(rest).not.toContain('swordfish');
+    const told = await store.takeTaskMessages(me, ['steer']);
+    expect(told).toEqual([expect.stringMatching(/^more (?!swordfish)/), 'less']);
     const { request: erased } = (await store.task('k2')) ?? {};
     expect(erased).toMatchObject({
       messages: [{ role: 'user', content: expect.stringContaining('and bread') }],

@@ -70,6 +70,8 @@ export async function claimedTask(store: Store, owner = 'me', now = NOW): Promis
   return task as Task;
 }
 
+const ALL = ['steer', 'followup', 'collect'] as const;
+
 export function taskContract(under: StoreUnderTest): void {
   const me = { id: 'k1', owner: 'me' };
   const statuses = async (id: string) =>
@@ -114,15 +116,14 @@ export function taskContract(under: StoreUnderTest): void {
       expect((await store.sizes()).rows.task).toBe(1);
     });
 
-    it('is listed without what was asked for, newest first, also of one agent', async () => {
+    it('is listed without what was asked for, newest first', async () => {
       const { store } = under;
       for (const [n, agent] of ['utility', 'other', 'utility', 'other'].entries()) {
         await added(store, `k${n}`, { agent });
       }
-      const all = await store.tasks({ most: 3 });
+      const all = await store.tasks(3);
       expect(all.map(({ id }) => id)).toEqual(['k3', 'k2', 'k1']);
       expect(all[0]).not.toHaveProperty('request');
-      expect((await store.tasks({ most: 9, agent: 'utility' })).map(({ id }) => id)).toEqual(['k2', 'k0']);
     });
 
     it('is another’s than a chat’s where a program gave it', async () => {
@@ -164,7 +165,7 @@ export function taskContract(under: StoreUnderTest): void {
       expect(await store.finishTask(ending('k1'), 'me')).toBe('lost');
       await claimedTask(store);
       expect(await store.noteTask(other, what)).toBe(false);
-      expect(await store.takeTaskMessages(other, [1])).toBe(false);
+      expect(await store.takeTaskMessages(other, ALL)).toBe('lost');
       expect(await store.finishTask(ending('k1'), 'other')).toBe('lost');
       expect(await entryOf(store, 'turn-k1-c1')).toBeUndefined();
       expect(await store.noteTask(me, what)).toBe(true);
@@ -199,16 +200,16 @@ export function taskContract(under: StoreUnderTest): void {
       await added(store, 'k1');
       await claimedTask(store);
       await store.noteTask(me, { entries: [intentOf('k1')] });
-      expect(await other.stopTask('k1', NOW + 3)).toBe('stopped');
-      expect(await store.stopTask('k1', NOW + 4)).toBe('ended');
-      expect(await store.stopTask('no such', NOW)).toBe('unknown');
+      expect(await other.tellTask('k1', 'stop', NOW + 3)).toBe('done');
+      expect(await store.tellTask('k1', 'stop', NOW + 4)).toBe('ended');
+      expect(await store.tellTask('no such', 'stop', NOW)).toBe('unknown');
       expect(await store.task('k1')).toMatchObject({ status: 'stopped', completedAt: NOW + 3, result: null });
       expect(await statuses('k1')).toEqual(['pending', 'running', 'stopped']);
       expect(await store.noteTask(me, {})).toBe(false);
       expect(await store.finishTask(ending('k1'), 'me')).toBe('lost');
       expect(await entryOf(store, 'turn-k1-c1')).toMatchObject({ status: 'interrupted' });
       await added(store, 'k2');
-      expect(await store.stopTask('k2', NOW), 'before it began').toBe('stopped');
+      expect(await store.tellTask('k2', 'stop', NOW), 'before it began').toBe('done');
       expect(await claimNext(store)).toBeNull();
     });
   });
@@ -216,47 +217,49 @@ export function taskContract(under: StoreUnderTest): void {
   describe('a message to a task', () => {
     it('that steers is known of all that run here at once', async () => {
       const { store } = under;
+      const running = async () =>
+        (await store.runningTasks({ owner: 'me', now: NOW })).sort((a, b) => (a.id < b.id ? -1 : 1));
       for (const id of ['k1', 'k2', 'k3', 'k4']) await added(store, id);
       for (const owner of ['me', 'me', 'me', 'other']) await claimedTask(store, owner);
-      await store.addTaskMessage({ id: 'k1', mode: 'followup', text: 'a', now: NOW });
-      await store.addTaskMessage({ id: 'k2', mode: 'steer', text: 'b', now: NOW });
-      await store.stopTask('k3', NOW);
-      expect(await store.runningTasks('me')).toEqual([
-        { id: 'k1', isSteered: false },
-        { id: 'k2', isSteered: true },
+      await store.tellTask('k1', { mode: 'followup', text: 'a' }, NOW);
+      await store.tellTask('k2', { mode: 'steer', text: 'b' }, NOW);
+      await store.tellTask('k3', 'stop', NOW);
+      expect(await running()).toEqual([
+        { id: 'k1', owner: 'me', isSteered: false },
+        { id: 'k2', owner: 'me', isSteered: true },
       ]);
-      await store.takeTaskMessages({ id: 'k2', owner: 'me' }, [1]);
-      expect((await store.runningTasks('me'))[1]).toEqual({ id: 'k2', isSteered: false });
+      await store.takeTaskMessages({ id: 'k2', owner: 'me' }, ALL);
+      expect((await running())[1]).toMatchObject({ id: 'k2', isSteered: false });
     });
 
     it('is taken once, in order, and keeps it from being completed', async () => {
       const { store } = under;
       await added(store, 'k1');
-      expect(await store.addTaskMessage({ id: 'k1', mode: 'followup', text: 'a', now: NOW })).toBe('added');
+      expect(await store.tellTask('k1', { mode: 'followup', text: 'a' }, NOW)).toBe('done');
       await claimedTask(store);
-      expect(await store.addTaskMessage({ id: 'k1', mode: 'steer', text: 'b', now: NOW })).toBe('added');
-      const [first, second] = await store.taskMessages('k1');
-      expect([first, second]).toEqual([
-        { n: 1, mode: 'followup', text: 'a' },
-        { n: 2, mode: 'steer', text: 'b' },
-      ]);
-      expect(await store.takeTaskMessages(me, [2])).toBe(true);
-      expect(await store.taskMessages('k1')).toEqual([first]);
+      expect(await store.tellTask('k1', { mode: 'steer', text: 'b' }, NOW)).toBe('done');
+      for (const text of ['c', 'd']) await store.tellTask('k1', { mode: 'followup', text }, NOW);
+      expect(await store.takeTaskMessages(me, ['steer'])).toEqual(['b']);
+      expect(await store.takeTaskMessages(me, ['steer'])).toEqual([]);
+      expect(await store.takeTaskMessages(me, ALL), 'one by one').toEqual(['a']);
+      for (const text of ['e', 'f']) await store.tellTask('k1', { mode: 'collect', text }, NOW);
+      for (const text of ['c', 'd']) expect(await store.takeTaskMessages(me, ALL)).toEqual([text]);
       const entries = [intentOf('k1')];
       expect(await store.finishTask(ending('k1', { entries }), 'me')).toBe('message');
       expect(await store.task('k1')).toMatchObject({ status: 'running', result: null });
       expect(await entryOf(store, 'turn-k1-c1'), 'nothing is stored').toBeUndefined();
-      await store.takeTaskMessages(me, [1]);
+      expect(await store.takeTaskMessages(me, ALL), 'together').toEqual(['e', 'f']);
+      expect(await store.takeTaskMessages(me, ALL)).toEqual([]);
       expect(await store.finishTask(ending('k1'), 'me')).toBe('finished');
-      expect(await store.addTaskMessage({ id: 'k1', mode: 'collect', text: 'c', now: NOW })).toBe('ended');
-      expect(await store.addTaskMessage({ id: 'k9', mode: 'collect', text: 'c', now: NOW })).toBe('unknown');
+      expect(await store.tellTask('k1', { mode: 'collect', text: 'c' }, NOW)).toBe('ended');
+      expect(await store.tellTask('k9', { mode: 'collect', text: 'c' }, NOW)).toBe('unknown');
     });
 
     it.each(['error', 'interrupted'] as const)('keeps none from ending with %s', async (status) => {
       const { store } = under;
       await added(store, 'k1');
       await claimedTask(store);
-      await store.addTaskMessage({ id: 'k1', mode: 'followup', text: 'a', now: NOW });
+      await store.tellTask('k1', { mode: 'followup', text: 'a' }, NOW);
       const end = ending('k1', { status, result: null, error: 'It failed.' });
       expect(await store.finishTask(end, 'me')).toBe('finished');
       expect(await store.task('k1')).toMatchObject({ status, error: 'It failed.' });
@@ -272,17 +275,15 @@ export function taskContract(under: StoreUnderTest): void {
       await claimedTask(a, 'alive');
       await a.noteTask({ id: 'k1', owner: 'dead' }, { entries: [intentOf('k1')] });
       await a.renewTasks(lease('alive', NOW + MINUTE));
-      expect(await b.leftTasks({ owner: 'b', now: NOW + MINUTE - 1 })).toEqual([]);
+      expect(await b.runningTasks({ owner: 'b', now: NOW + MINUTE - 1 })).toEqual([]);
       await recovered(b, 'b', NOW + MINUTE);
       expect(await entryOf(b, 'turn-k1-c1'), 'it ends with the task').toMatchObject({ status: 'pending' });
-      const left = await b.leftTasks({ owner: 'b', now: NOW + MINUTE });
-      expect(left).toMatchObject([
-        { owner: 'dead', task: { id: 'k1', status: 'running', goal: 'water the roses' } },
-      ]);
+      const left = await b.runningTasks({ owner: 'b', now: NOW + MINUTE });
+      expect(left).toMatchObject([{ id: 'k1', owner: 'dead' }]);
       const end = ending('k1', { status: 'interrupted', result: null, error: 'The gateway ended.' });
       const both = await Promise.all([a.finishTask(end, 'dead'), b.finishTask(end, 'dead')]);
       expect(both.sort()).toEqual(['finished', 'lost']);
-      expect(await b.leftTasks({ owner: 'b', now: NOW + MINUTE })).toEqual([]);
+      expect(await b.runningTasks({ owner: 'b', now: NOW + MINUTE })).toEqual([]);
       expect(await claimNext(b, 'b'), 'it is not run again').toBeNull();
       expect(await statuses('k1')).toEqual(['pending', 'running', 'interrupted']);
       expect(await entryOf(b, 'turn-k1-c1')).toMatchObject({
@@ -295,14 +296,14 @@ export function taskContract(under: StoreUnderTest): void {
       const { store } = under;
       await added(store, 'k1');
       await claimedTask(store);
-      expect(await store.leftTasks({ owner: 'me', now: NOW })).toMatchObject([{ task: { id: 'k1' } }]);
+      expect(await store.runningTasks({ owner: 'me', now: NOW })).toMatchObject([{ id: 'k1' }]);
     });
 
     it('may still end it, before anybody has noticed', async () => {
       const { store } = under;
       await added(store, 'k1');
       await claimedTask(store, 'slow');
-      expect(await store.leftTasks({ owner: 'me', now: NOW + HOUR })).toHaveLength(1);
+      expect(await store.runningTasks({ owner: 'me', now: NOW + HOUR })).toHaveLength(1);
       expect(await store.finishTask(ending('k1', { now: NOW + HOUR }), 'slow')).toBe('finished');
       const late = ending('k1', { status: 'interrupted', now: NOW + HOUR });
       expect(await store.finishTask(late, 'slow')).toBe('lost');
@@ -314,15 +315,15 @@ export function taskContract(under: StoreUnderTest): void {
 
     it('leads to it, however it ended, until another has it', async () => {
       const [store, other] = [under.store, await under.another()];
-      expect(await store.taskOfKey('key')).toBeNull();
+      expect(await store.task({ key: 'key' })).toBeNull();
       await added(store, 'k1', key());
-      expect(await other.taskOfKey('key')).toMatchObject({ id: 'k1', status: 'pending' });
+      expect(await other.task({ key: 'key' })).toMatchObject({ id: 'k1', status: 'pending' });
       const { id } = await claimedTask(store);
       await store.finishTask(ending(id, { status: 'interrupted' }), 'me');
-      expect(await other.taskOfKey('key')).toMatchObject({ id: 'k1', status: 'interrupted' });
+      expect(await other.task({ key: 'key' })).toMatchObject({ id: 'k1', status: 'interrupted' });
       await added(store, 'k2', key());
-      expect(await other.taskOfKey('key')).toMatchObject({ id: 'k2' });
-      expect(await other.taskOfKey('another')).toBeNull();
+      expect(await other.task({ key: 'key' })).toMatchObject({ id: 'k2' });
+      expect(await other.task({ key: 'another' })).toBeNull();
     });
 
     it('gives the same task again, also when it is over, also after a restart, and no other body', async () => {
@@ -339,7 +340,7 @@ export function taskContract(under: StoreUnderTest): void {
       expect(await again.addTask(newTask('k4', key('h1', late)), FREE)).toMatchObject({
         ...{ kind: 'there', task: { id: 'k1', result: { summary: 'wet' } } },
       });
-      expect(await store.tasks({ most: 9 })).toHaveLength(1);
+      expect(await store.tasks(9)).toHaveLength(1);
     });
 
     it('is another task’s after a day', async () => {
@@ -367,7 +368,7 @@ export function taskContract(under: StoreUnderTest): void {
     it('gives the stopped one again', async () => {
       const { store } = under;
       await added(store, 'k1', key());
-      await store.stopTask('k1', NOW);
+      await store.tellTask('k1', 'stop', NOW);
       expect(await store.addTask(newTask('k2', key()), FREE)).toMatchObject({
         ...{ kind: 'there', task: { status: 'stopped' } },
       });
@@ -379,7 +380,7 @@ export function taskContract(under: StoreUnderTest): void {
         Array.from({ length: 6 }, (_, n) => (n % 2 ? a : b).addTask(newTask(`k${n}`, key()), FREE)),
       );
       expect(answers.map(({ kind }) => kind).sort()).toEqual(['added', ...Array(5).fill('there')]);
-      expect(await b.tasks({ most: 9 })).toHaveLength(1);
+      expect(await b.tasks(9)).toHaveLength(1);
     });
 
     it('is not needed for the same id', async () => {
@@ -396,7 +397,7 @@ export function taskContract(under: StoreUnderTest): void {
     await added(store, 'open');
     for (const id of ['old', 'keyed']) {
       await claimedTask(store);
-      await store.addTaskMessage({ id, mode: 'steer', text: 'x', now: NOW });
+      await store.tellTask(id, { mode: 'steer', text: 'x' }, NOW);
       const events = Array.from({ length: 20 }, (_, n): TaskEvent => {
         return { at: n, kind: 'tool-call', callId: `c${n}`, tool: 'shell', arguments: '{}' };
       });
@@ -404,16 +405,18 @@ export function taskContract(under: StoreUnderTest): void {
       await store.finishTask(ending(id, { status: 'error' }), 'me');
     }
     await pruned(NOW + 9, NOW + HOUR);
-    expect(await store.tasks({ most: 9 })).toHaveLength(3);
+    expect(await store.tasks(9)).toHaveLength(3);
     await pruned(NOW + HOUR, NOW + HOUR);
-    expect((await store.tasks({ most: 9 })).map(({ id }) => id)).toEqual(['open', 'keyed']);
+    expect((await store.tasks(9)).map(({ id }) => id)).toEqual(['open', 'keyed']);
     expect(await store.taskEvents('keyed')).toHaveLength(23);
     await pruned(NOW + HOUR, NOW + 2 * DAY);
-    expect((await store.tasks({ most: 9 })).map(({ id }) => id)).toEqual(['open']);
+    expect((await store.tasks(9)).map(({ id }) => id)).toEqual(['open']);
     // What comes after them has nothing of theirs.
     await added(store, 'next');
     expect(await store.taskEvents('next')).toHaveLength(1);
-    expect(await store.taskMessages('next')).toEqual([]);
+    await claimedTask(store);
+    await claimedTask(store);
+    expect(await store.takeTaskMessages({ id: 'next', owner: 'me' }, ALL)).toEqual([]);
   });
 
   it('tasks of a restored copy are interrupted, and nothing is told', async () => {
@@ -433,7 +436,7 @@ export function taskContract(under: StoreUnderTest): void {
     }
     expect(await entryOf(store, 'turn-k1-c1')).toMatchObject({ status: 'interrupted' });
     expect(await claimNext(store)).toBeNull();
-    expect(await store.leftTasks({ owner: 'me', now: NOW + DAY })).toEqual([]);
+    expect(await store.runningTasks({ owner: 'me', now: NOW + DAY })).toEqual([]);
     await added(store, 'k3', { idempotency: { key: 'key', hash: 'h' } });
   });
 
@@ -446,8 +449,8 @@ export function taskContract(under: StoreUnderTest): void {
     await added(store, 'k1');
     await next(0);
     for (const change of [
-      () => store.addTaskMessage({ id: 'k1', mode: 'steer', text: 'x', now: NOW }),
-      () => other.stopTask('k1', NOW),
+      () => store.tellTask('k1', { mode: 'steer', text: 'x' }, NOW),
+      () => other.tellTask('k1', 'stop', NOW),
     ]) {
       const before = heard;
       await change();
@@ -484,25 +487,19 @@ export function taskContract(under: StoreUnderTest): void {
           if (what === 'finish' && (await mine.finishTask(ending(id, { now }), owner)) === 'finished') {
             ended.push(id);
           }
-          if (what === 'stop' && (await mine.stopTask(id, now)) === 'stopped') ended.push(id);
-          if (what === 'tell') await mine.addTaskMessage({ id, mode: 'steer', text: 'x', now });
-          if (what === 'take') {
-            const waiting = await mine.taskMessages(id);
-            await mine.takeTaskMessages(
-              { id, owner },
-              waiting.map(({ n }) => n),
-            );
-          }
+          if (what === 'stop' && (await mine.tellTask(id, 'stop', now)) === 'done') ended.push(id);
+          if (what === 'tell') await mine.tellTask(id, { mode: 'steer', text: 'x' }, now);
+          if (what === 'take') await mine.takeTaskMessages({ id, owner }, ALL);
           if (what === 'left') {
-            for (const { task, owner: dead } of await mine.leftTasks({ owner: 'new', now })) {
-              const end = ending(task.id, { status: 'interrupted', now });
-              if ((await mine.finishTask(end, dead)) === 'finished') ended.push(task.id);
+            for (const { id: left, owner: dead } of await mine.runningTasks({ owner: 'new', now })) {
+              const end = ending(left, { status: 'interrupted', now });
+              if ((await mine.finishTask(end, dead)) === 'finished') ended.push(left);
             }
           }
         }
         expect(new Set(begun).size, 'none runs twice').toBe(begun.length);
         expect(new Set(ended).size, 'none ends twice').toBe(ended.length);
-        for (const { id, status } of await store.tasks({ most: 99 })) {
+        for (const { id, status } of await store.tasks(99)) {
           const isOver = status !== 'pending' && status !== 'running';
           expect(isOver, id).toBe(ended.includes(id));
           if (status === 'running') expect(begun).toContain(id);

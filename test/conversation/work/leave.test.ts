@@ -369,7 +369,7 @@ describe('what ends the waiting', () => {
   it('is the end of the task', async () => {
     await open();
     const { end } = await start(['post 1']);
-    await at.on.store.stopTask('task-1', at.clock.now());
+    await at.on.store.tellTask('task-1', 'stop', at.clock.now());
     expect((await end).kind).toBe('dropped');
     await say('/approve CODE1');
     expect(ran).toEqual([]);

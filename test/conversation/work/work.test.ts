@@ -328,7 +328,7 @@ describe('what ends it', () => {
       tools: [
         tool('look', async () => {
           ran++;
-          await at.on.store.stopTask('task-1', at.clock.now());
+          await at.on.store.tellTask('task-1', 'stop', at.clock.now());
           return done('x');
         }),
       ],
