@@ -80,7 +80,7 @@ export function* endSends(sends: readonly SendEnd[]): db.Verb<void> {
 const ADD = `
   insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
   select next, next, @id, @chatId, @roomId, @personaId, @turnId, @status, @owner, @entry, @at
-  from (select next_change() as next) where true on conflict (id) do nothing`;
+  from (select next_change() as next) as numbered where true on conflict (id) do nothing`;
 const END_ENTRY = `
   update journal set status = @status, results = @results, finished_at = @at, changed = next_change(), wordless = 0
   where id = @id and status = 'pending'`;

@@ -36,7 +36,7 @@ export const IS_MESSAGE =
 /** Whether the other table has the same platform message, by its id or as another copy of it. */
 export const isIn = (table: 'message' | 'command', which: string) => `
   exists (select 1 from ${table} where ${IS_MESSAGE} ${which})
-  or @twin is not null and exists (
+  or cast(@twin as text) is not null and exists (
     select 1 from ${table} where chat_id = @chatId and moves = @moves and twin = @twin and twin is not null ${which})`;
 
 type Columns = Row<typeof message>;

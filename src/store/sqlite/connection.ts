@@ -11,6 +11,7 @@ import type { Log } from '../../core/log.js';
 import { keepHandle } from '../../core/v8.js';
 import type { Database, Verb, Watched } from '../db.js';
 import { SQLITE, spelled, watchedTable } from '../dialect.js';
+import { createWatchers } from '../watchers.js';
 import { type Busy, storeFault, WriteQueue, withBusyRetry } from './busy.js';
 import { durableIn } from './durable.js';
 
@@ -70,7 +71,7 @@ export async function connect(options: ConnectOptions): Promise<SqliteDatabase> 
   const commit = <T>(work: () => T) => inTransaction.immediate(work) as T;
   const queue = new WriteQueue(busy, commit);
   const others = watchOthers(raw);
-  const own = createWatchers(raw);
+  const own = createWatchers(() => raw.open);
   const statements = statementsOf(raw, own.changed);
   const read = <T>(verb: () => Verb<T>) =>
     retry(() => inTransaction.deferred(() => runVerb(statements, verb())) as T);
@@ -206,30 +207,6 @@ function watchOthers(raw: Sqlite.Database) {
       return () => void watchers.delete(watcher);
     },
     stop: () => clearInterval(watching),
-  };
-}
-
-/** Watchers of what this process writes. They are called once for a burst, after its transaction. */
-function createWatchers(raw: Sqlite.Database) {
-  const watchers = { journal: new Set<() => void>(), task: new Set<() => void>() };
-  const due = new Set<Watched>();
-
-  function tellAll(): void {
-    const tables = [...due];
-    due.clear();
-    if (raw.open) for (const table of tables) for (const watcher of watchers[table]) watcher();
-  }
-
-  return {
-    watch(table: Watched, changed: () => void): () => void {
-      const watcher = () => changed();
-      watchers[table].add(watcher);
-      return () => void watchers[table].delete(watcher);
-    },
-    changed(table: Watched): void {
-      if (due.size === 0) setImmediate(tellAll);
-      due.add(table);
-    },
   };
 }
 

@@ -1,0 +1,289 @@
+/**
+ * The store on PostgreSQL 15 or newer. One connection writes (`writes.ts`), one serves the single statements of
+ * reads, the others those that need a snapshot; one more listens. A database that is away is waited for.
+ */
+import { type ClientBase, Pool, type PoolClient } from 'pg';
+import type { Clock } from '../../core/clock.js';
+import { createZone, type Zone } from '../../core/dates.js';
+import { Fault } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import { backoff } from '../../core/retry.js';
+import type { Server } from '../copy.js';
+import { type Database, run } from '../db.js';
+import { createWatchers } from '../watchers.js';
+import { configurationFault, isConflict, isGone, poolerFault, storeFault } from './faults.js';
+import { createListener } from './listener.js';
+import { TYPES } from './statements.js';
+import { ALONE, createWriter, runVerb } from './writes.js';
+
+export interface PostgresDatabase extends Database, Server {}
+
+export interface PostgresOptions {
+  url: string;
+  /** Besides the one that listens. Default: 8. */
+  connections?: number;
+  /** How long a start, or a verb, waits for a database that is away. Default: 30 s. */
+  waitMs?: number;
+  /** drizzle-kit's migrations for SQLite, for copies (`copyTo`). */
+  sqliteMigrations: string;
+  clock: Clock;
+  zone?: Zone | undefined;
+  log?: Log | undefined;
+  /** Called once, when the database was away for longer than that. */
+  onLost?: ((fault: Fault) => void) | undefined;
+}
+
+const OLDEST = 150_000;
+const CONNECT_MS = 5_000;
+/** A gateway that stands still in a transaction loses it, so that others need not wait for it. */
+const IDLE_MS = 5_000;
+const LOCK_MS = 10_000;
+const STATEMENT_MS = 60_000;
+const SAID_EVERY_MS = 60_000;
+
+const CHECK = `
+  select current_setting('server_version_num')::int as version, pg_is_in_recovery() as "isReplica",
+    current_setting('server_encoding') as encoding, current_setting('transaction_read_only') = 'on' as "isReadOnly",
+    current_setting('idle_in_transaction_session_timeout') as idle,
+    'B' < 'a' and '-' < '.' and '/' < '0' and '~' < 'é' as "isByBytes"`;
+interface Check {
+  version: number;
+  isReplica: number;
+  encoding: string;
+  isReadOnly: number;
+  idle: string;
+  isByBytes: number;
+}
+
+/** Throws Fault `configuration` for a database that cannot serve, `store_unavailable` for one that stays away. */
+export async function connectPostgres(options: PostgresOptions): Promise<PostgresDatabase> {
+  const { url, clock, zone = createZone('UTC'), log } = options;
+  const { place, lend, transaction, patiently, ...access } = accessTo(options);
+  try {
+    await patiently(() => lend((client) => check(client, place)));
+  } catch (error) {
+    await access.close();
+    throw configurationFault(error, place) ?? storeFault(error, place);
+  }
+  const own = createWatchers(access.isOpen);
+  const listener = createListener({ url, clock, isOpen: access.isOpen });
+  const writer = createWriter({ clock, changed: own.changed, wrote: listener.wrote, lend, patiently });
+  // Neither changes anything, so nobody is told.
+  const reading = { changed: () => {} };
+  const queried = async <Row extends object>(client: ClientBase, sql: string, values: unknown[]) =>
+    (await client.query<Row>({ text: sql, values })).rows;
+
+  const database: PostgresDatabase = {
+    place,
+    clock,
+    zone,
+    log,
+    look: (verb) => patiently(() => access.sharing((client) => runVerb(client, verb(), reading))),
+    read: (verb) => transaction(SNAPSHOT, (client) => runVerb(client, verb(), reading)),
+    // Each statement sees what was committed before it, and while this holds the lock nothing else is.
+    settled: (verb) =>
+      transaction('read only', async (client) => {
+        await client.query(ALONE);
+        return runVerb(client, verb(), reading);
+      }),
+    write: (of, verb) => writer.add(of, verb),
+    writeOne: (of, sql, ...values) => writer.add(of, () => run(sql, ...values)),
+    // A commit is on disk when it resolves.
+    flush: { begin() {}, done: async () => {} },
+    watch(changed, table) {
+      const ends = [listener.watch(changed), ...(table === undefined ? [] : [own.watch(table, changed)])];
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+    // The server's autovacuum reuses the space of deleted rows.
+    shrink: async () => false,
+    scrub: async () => {},
+    async size() {
+      const [row] = await database.query<{ bytes: number }>(
+        'select pg_database_size(current_database()) as bytes',
+      );
+      return { bytes: row?.bytes ?? 0, free: 0 };
+    },
+    async copyTo(file, without) {
+      const { copyToSqlite } = await import('../copy.js');
+      await copyToSqlite(database, file, without, options.sqliteMigrations);
+    },
+    query: <Row extends object>(sql: string, values: unknown[] = []) =>
+      patiently(() => lend((client) => queried<Row>(client, sql, values))),
+    transaction: (work, mode = '') =>
+      transaction(mode, async (client) => {
+        await client.query('set local statement_timeout = 0');
+        await client.query('set local idle_in_transaction_session_timeout = 0');
+        return work((sql, values = []) => queried(client, sql, values));
+      }),
+    async close() {
+      if (!access.isOpen()) return;
+      await writer.close();
+      await access.close();
+      await listener.close();
+    },
+  };
+  return database;
+}
+
+const SNAPSHOT = 'isolation level repeatable read read only';
+
+/** Connections, and patience with a database that is away. */
+function accessTo({ url, connections = 8, waitMs = 30_000, clock, log, onLost = () => {} }: PostgresOptions) {
+  const place = placeOf(url);
+  const pool = poolOf(url, connections);
+  let isOpen = true;
+  let shared: Promise<PoolClient> | null = null;
+  const outage = outageOf({ place, clock, log });
+
+  /** Repeats `work` while the database is away, or another transaction is in the way. */
+  async function patiently<T>(work: () => Promise<T>): Promise<T> {
+    const giveUpAt = clock.now() + waitMs;
+    for (let tries = 1; ; tries++) {
+      if (!isOpen) throw new Fault('store_unavailable', `${place}: the store was closed`);
+      try {
+        const result = await work();
+        outage.over();
+        return result;
+      } catch (error) {
+        if (!isGone(error) && !isConflict(error)) throw error;
+        if (isGone(error)) outage.note(error);
+        if (clock.now() < giveUpAt) {
+          await clock.sleep(backoff(tries, isGone(error) ? 50 : 2, 1_000, Math.random));
+          continue;
+        }
+        const fault = storeFault(error, place);
+        if (isGone(error) && fault instanceof Fault) onLost(fault);
+        throw fault;
+      }
+    }
+  }
+
+  /** A connection for `work` alone. */
+  async function lend<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
+    const client = await pool.connect();
+    let broken = false;
+    try {
+      return await work(client);
+    } catch (error) {
+      // After an error of the server the library takes statements for prepared that are not.
+      broken = !(error instanceof Fault);
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+
+  return {
+    place,
+    patiently,
+    lend,
+    isOpen: () => isOpen,
+    /** A connection that single statements share, with their packets. */
+    async sharing<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
+      shared ??= pool.connect();
+      const mine = shared;
+      try {
+        return await work(await mine);
+      } catch (error) {
+        if (isGone(error) && shared === mine) {
+          shared = null;
+          await mine.then((client) => client.release(true)).catch(() => {});
+        }
+        throw error;
+      }
+    },
+    transaction: <T>(mode: string, work: (client: ClientBase) => Promise<T>) =>
+      patiently(() => lend((client) => inTransaction(client, mode, work))),
+    async close() {
+      isOpen = false;
+      if (shared !== null) await shared.then((client) => client.release()).catch(() => {});
+      await pool.end();
+    },
+  };
+}
+
+function poolOf(url: string, connections: number): Pool {
+  const pool = new Pool({
+    connectionString: url,
+    application_name: 'coterie',
+    max: Math.max(3, connections),
+    pipeline: true,
+    types: TYPES,
+    keepAlive: true,
+    connectionTimeoutMillis: CONNECT_MS,
+    idleTimeoutMillis: 0,
+    idle_in_transaction_session_timeout: IDLE_MS,
+    lock_timeout: LOCK_MS,
+    statement_timeout: STATEMENT_MS,
+  });
+  // A connection that breaks while nobody uses it; whoever uses one gets the error from its query.
+  pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  return pool;
+}
+
+async function inTransaction<T>(
+  client: ClientBase,
+  mode: string,
+  work: (client: ClientBase) => Promise<T>,
+): Promise<T> {
+  await client.query(`begin ${mode}`);
+  try {
+    const result = await work(client);
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    await client.query('rollback').catch(() => {});
+    throw error;
+  }
+}
+
+async function check(client: ClientBase, place: string): Promise<void> {
+  const { rows } = await client.query<Check>(CHECK);
+  const [found] = rows;
+  const refuse = (why: string) => new Fault('configuration', `store.url (${place}): ${why}`);
+  if (found === undefined || found.version < OLDEST) throw refuse('PostgreSQL 15 or newer is needed');
+  if (found.isReplica === 1) throw refuse('this is a replica. Name the primary server');
+  if (found.isReadOnly === 1) throw refuse('the database is read-only (default_transaction_read_only)');
+  if (found.encoding !== 'UTF8')
+    throw refuse(`the database must have the encoding UTF8, not ${found.encoding}`);
+  if (found.isByBytes !== 1) {
+    throw refuse(
+      `texts must be compared by bytes: create the database with template template0 lc_collate 'C'`,
+    );
+  }
+  if (found.idle !== `${IDLE_MS / 1_000}s`) throw poolerFault(place);
+}
+
+/** Host, port and database of a URL; never its user or password. */
+export function placeOf(url: string): string {
+  const { host, pathname, searchParams } = new URL(url);
+  const where = searchParams.get('host') ?? host;
+  return `postgres://${where}${pathname}`;
+}
+
+/** Tells the log once that the database is away, then once a minute, and when it is back. */
+function outageOf({ place, clock, log }: { place: string; clock: Clock; log: Log | undefined }) {
+  let since: number | null = null;
+  let saidAt = 0;
+  return {
+    note(error: unknown): void {
+      const now = clock.now();
+      since ??= now;
+      if (now - saidAt < SAID_EVERY_MS) return;
+      saidAt = now;
+      log?.warn(
+        { event: 'store unavailable', err: error, place },
+        'the database does not answer; waiting for it',
+      );
+    },
+    over(): void {
+      if (since === null) return;
+      log?.info({ event: 'store back', after_ms: clock.now() - since, place }, 'the database answers again');
+      since = null;
+      saidAt = 0;
+    },
+  };
+}

@@ -1,0 +1,77 @@
+/** The meaning of PostgreSQL's errors for a verb: try again, wait for the database, or give up. */
+import { Fault } from '../../core/errors.js';
+
+/** Serialization failure, deadlock, lock timeout: another transaction was in the way. */
+const CONFLICTS = ['40001', '40P01', '55P03'];
+/** Connections, resources, shutdown and start; a transaction ended for standing still; a read-only database. */
+const GONE = ['08', '53', '57P', '25P03', '25006'];
+const NETWORK = [
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOENT',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+];
+/** The configuration is wrong, and waiting does not help. */
+const WRONG: [code: string, why: string][] = [
+  ['28P01', 'the password is wrong'],
+  ['28000', 'this user may not connect'],
+  ['3D000', 'there is no such database'],
+  ['42501', 'this user may not use the database'],
+];
+
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+export function isConflict(error: unknown): boolean {
+  return CONFLICTS.includes(codeOf(error));
+}
+
+/** The database cannot be reached, or not used now. */
+export function isGone(error: unknown): boolean {
+  const code = codeOf(error);
+  if (NETWORK.includes(code) || GONE.some((start) => code.startsWith(start))) return true;
+  // The library's own errors have no code.
+  return (
+    error instanceof Error &&
+    code === '' &&
+    /connection (terminated|error)|timeout|not queryable|client was closed/i.test(error.message)
+  );
+}
+
+/** An error of connecting that only another configuration mends; null for others. */
+export function configurationFault(error: unknown, place: string): Fault | null {
+  const why = WRONG.find(([code]) => code === codeOf(error))?.[1];
+  if (why !== undefined) return new Fault('configuration', `store.url (${place}): ${why}`, error);
+  if (codeOf(error) === '08P01' && /startup parameter/.test(String(error))) return poolerFault(place);
+  return null;
+}
+
+/** A pooler in between shares connections, so their settings and prepared statements are lost. */
+export function poolerFault(place: string): Fault {
+  const what =
+    'the connection does not keep its settings. Connect to PostgreSQL itself, not through PgBouncer';
+  return new Fault('configuration', `store.url (${place}): ${what}`);
+}
+
+/** An error of a verb that was given up. Errors that show faults of ours pass unchanged. */
+export function storeFault(error: unknown, place: string): unknown {
+  if (error instanceof Fault || !(isGone(error) || isConflict(error))) return error;
+  const code = codeOf(error);
+  const why = code.startsWith('53')
+    ? 'PostgreSQL lacks memory, disk space or connections'
+    : code === '25006'
+      ? 'the database is read-only'
+      : isConflict(error)
+        ? 'another process holds what this one needs'
+        : 'PostgreSQL does not answer';
+  return new Fault(
+    'store_unavailable',
+    `${place}: ${why}. Check the server; the gateway then continues`,
+    error,
+  );
+}

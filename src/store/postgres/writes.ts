@@ -1,0 +1,237 @@
+/**
+ * Writes on PostgreSQL. Those requested in consecutive passes of the event loop run as one transaction on one
+ * connection, in step with each other, so that their statements share packets and one commit. Verbs that name the same
+ * subject run one after the other. If one fails, all are rolled back and each runs again by itself.
+ */
+import { setImmediate as nextPass } from 'node:timers/promises';
+import type { ClientBase } from 'pg';
+import type { Clock } from '../../core/clock.js';
+import { Fault } from '../../core/errors.js';
+import type { Verb, Watched, WorkedOn } from '../db.js';
+import { bind, parse } from './statements.js';
+
+/** Waiting for more writes adds a little latency under load, and divides the number of transactions. */
+const MOST_PASSES = 4;
+/** Rows of writers that have died are forgotten. */
+const FORGOTTEN_AFTER_MS = 86_400_000;
+/** With more subjects the whole store is locked instead: the server's table of locks is small. */
+const MOST_LOCKS = 500;
+/** The lock that writers share, and that `settled` reads have alone. */
+const FEED = 33;
+
+const SHARED = `select pg_advisory_xact_lock_shared(${FEED})`;
+export const ALONE = `select pg_advisory_xact_lock(${FEED})`;
+// In the order given, which is the same for all writers: so none waits for one that waits for it.
+const LOCK = 'select pg_advisory_xact_lock(hashtextextended(key, 0)) from unnest($1::text[]) as key';
+/** Each transaction leaves its number in the writer's row: the only way to learn the outcome of a commit that was cut. */
+const SIGN = 'update writer set token = $2, at = $3 where id = $1';
+// Waits while the server is still ending that transaction.
+const SIGNED = 'select token from writer where id = $1 for update';
+
+interface QueuedWrite {
+  subjects: string[];
+  verb(): Verb<unknown>;
+  resolve(value: never): void;
+  reject(error: unknown): void;
+}
+
+/** The connection broke while a commit was under way: only the server knows its outcome. */
+class UnknownCommit extends Error {
+  constructor(
+    readonly token: number,
+    readonly values: unknown[],
+    cause: unknown,
+  ) {
+    super('the connection broke during a commit', { cause });
+  }
+}
+
+/** The statements of a transaction share it. */
+interface Course {
+  changed(table: Watched): void;
+  /** The first error of a statement that nobody waited for. */
+  failed?: unknown;
+}
+
+/** `telegram_1/7` is a room of `telegram_1`. */
+function subjectsOf(of: WorkedOn): string[] {
+  const all = typeof of === 'string' ? [of] : of;
+  return all.flatMap((subject) => subject?.split('/')[0] ?? []);
+}
+
+/** Runs a verb, statement by statement. */
+export async function runVerb<T>(client: ClientBase, verb: Verb<T>, course: Course): Promise<T> {
+  for (let answer: unknown; ; ) {
+    const { done, value } = verb.next(answer);
+    if (done) return value;
+    const statement = parse(value.sql);
+    const query = client.query(bind(statement, value.values));
+    if (value.kind === 'tell') {
+      answer = undefined;
+      query.catch((error) => {
+        course.failed ??= error;
+      });
+    } else {
+      const { rows, rowCount } = await query;
+      answer = value.kind === 'all' ? rows : value.kind === 'one' ? rows[0] : (rowCount ?? 0);
+    }
+    if (statement.table !== null) course.changed(statement.table);
+  }
+}
+
+/** Runs writes as one transaction of the writer. Throws what failed first, or `UnknownCommit`. */
+async function transact(
+  client: ClientBase,
+  writes: readonly QueuedWrite[],
+  {
+    writer,
+    token,
+    now,
+    changed,
+  }: { writer: string; token: number; now: number; changed(table: Watched): void },
+): Promise<unknown[]> {
+  const course: Course = { changed };
+  const keys = [...new Set(writes.flatMap(({ subjects }) => subjects))].sort();
+  const isAlone = keys.length > MOST_LOCKS;
+  const send = (name: string, text: string, values: unknown[]) =>
+    client.query({ name, text, values }).catch((error) => {
+      course.failed ??= error;
+    });
+  void send('', 'begin', []);
+  void send(isAlone ? 'alone' : 'shared', isAlone ? ALONE : SHARED, []);
+  void send('sign', SIGN, [writer, token, now]);
+  if (keys.length > 0 && !isAlone) void send('lock', LOCK, [keys]);
+  const tails = new Map<string, Promise<unknown>>();
+  const running = writes.map(({ subjects, verb }) => {
+    const before = subjects.flatMap((subject) => tails.get(subject) ?? []);
+    const run = () => runVerb(client, verb(), course);
+    const done = before.length === 0 ? run() : Promise.all(before).then(run);
+    for (const subject of subjects) tails.set(subject, done);
+    return done;
+  });
+  const ended = await Promise.allSettled(running);
+  const broken = ended.find((each) => each.status === 'rejected');
+  if (broken !== undefined) {
+    await client.query('rollback').catch(() => {});
+    // An earlier error is the cause of later ones.
+    throw course.failed ?? broken.reason;
+  }
+  const values = ended.map((each) => (each.status === 'fulfilled' ? each.value : undefined));
+  const { command } = await client.query('commit').catch((error) => {
+    throw new UnknownCommit(token, values, error);
+  });
+  // The server rolls back at the commit if a statement that nobody waited for has failed.
+  if (command !== 'COMMIT') throw course.failed;
+  return values;
+}
+
+/** Whether the writer's transaction with this token was committed. */
+async function wasCommitted(client: ClientBase, writer: string, token: number): Promise<boolean> {
+  const { rows } = await client.query<{ token: number }>({ text: SIGNED, values: [writer] });
+  return rows[0]?.token === token;
+}
+
+/** Gathers writes, and gives them to `commit` together; if that fails, one by one. */
+class WriteQueue {
+  private waiting: QueuedWrite[] = [];
+  private draining: Promise<void> | null = null;
+
+  constructor(private readonly commit: (writes: readonly QueuedWrite[]) => Promise<unknown[]>) {}
+
+  add<T>(of: WorkedOn, verb: () => Verb<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.waiting.push({ subjects: subjectsOf(of), verb, resolve, reject });
+      this.draining ??= this.drain().finally(() => {
+        this.draining = null;
+      });
+    });
+  }
+
+  /** Resolves when all writes have ended. */
+  async idle(): Promise<void> {
+    await this.draining;
+  }
+
+  private async drain(): Promise<void> {
+    while (this.waiting.length > 0) {
+      for (let seen = 0, pass = 0; this.waiting.length > seen && pass < MOST_PASSES; pass++) {
+        seen = this.waiting.length;
+        await nextPass();
+      }
+      const batch = this.waiting;
+      this.waiting = [];
+      await this.run(batch);
+    }
+  }
+
+  private async run(batch: QueuedWrite[]): Promise<void> {
+    try {
+      const values = await this.commit(batch);
+      for (const [n, { resolve }] of batch.entries()) resolve(values[n] as never);
+    } catch (error) {
+      if (batch.length === 1 || (error instanceof Fault && error.code === 'store_unavailable')) {
+        for (const { reject } of batch) reject(error);
+      } else for (const write of batch) await this.run([write]);
+    }
+  }
+}
+
+/** The writer of this process: its row in the table `writer`, and its queue. */
+export function createWriter({
+  clock,
+  changed,
+  wrote,
+  lend,
+  patiently,
+}: {
+  clock: Clock;
+  /** A watched table was written. */
+  changed(table: Watched): void;
+  /** Something was committed. */
+  wrote(): void;
+  lend<T>(work: (client: ClientBase) => Promise<T>): Promise<T>;
+  /** Repeats work while the database is away. */
+  patiently<T>(work: () => Promise<T>): Promise<T>;
+}) {
+  const writer = `${process.pid}-${clock.now()}-${Math.random().toString(36).slice(2)}`;
+  let isKnown = false;
+  let token = 0;
+
+  async function commit(client: ClientBase, writes: readonly QueuedWrite[]): Promise<unknown[]> {
+    if (!isKnown) await client.query('delete from writer where at < $1', [clock.now() - FORGOTTEN_AFTER_MS]);
+    if (!isKnown)
+      await client.query('insert into writer (id, token, at) values ($1, 0, $2) on conflict do nothing', [
+        writer,
+        clock.now(),
+      ]);
+    isKnown = true;
+    return transact(client, writes, { writer, token: ++token, now: clock.now(), changed });
+  }
+
+  const queue = new WriteQueue(async (writes) => {
+    let unknown: UnknownCommit | null = null;
+    const values = await patiently(() =>
+      lend(async (client) => {
+        if (unknown !== null && (await wasCommitted(client, writer, unknown.token))) return unknown.values;
+        unknown = null;
+        return await commit(client, writes).catch((error) => {
+          if (!(error instanceof UnknownCommit)) throw error;
+          unknown = error;
+          throw error.cause;
+        });
+      }),
+    );
+    wrote();
+    return values;
+  });
+
+  return {
+    add: <T>(of: WorkedOn, verb: () => Verb<T>) => queue.add(of, verb),
+    /** Resolves when all writes have ended. */
+    async close(): Promise<void> {
+      await queue.idle();
+      if (isKnown)
+        await lend((client) => client.query('delete from writer where id = $1', [writer])).catch(() => {});
+    },
+  };
+}
