@@ -63,7 +63,7 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
     await patiently(() => lend((client) => check(client, place)));
   } catch (error) {
     await access.close();
-    throw configurationFault(error, place) ?? storeFault(error, place);
+    throw configurationFault(error instanceof Fault ? error.cause : error, place) ?? error;
   }
   const own = createWatchers(access.isOpen);
   const listener = createListener({ url, clock, isOpen: access.isOpen });
@@ -147,7 +147,7 @@ function accessTo({ url, connections = 8, waitMs = 30_000, clock, log, onLost = 
         outage.over();
         return result;
       } catch (error) {
-        if (!isGone(error) && !isConflict(error)) throw error;
+        if (!isGone(error) && !isConflict(error)) throw storeFault(error, place);
         if (isGone(error)) outage.note(error);
         if (clock.now() < giveUpAt) {
           await clock.sleep(backoff(tries, isGone(error) ? 50 : 2, 1_000, Math.random));

@@ -34,6 +34,8 @@ export function isConflict(error: unknown): boolean {
 /** The database cannot be reached, or not used now. */
 export function isGone(error: unknown): boolean {
   const code = codeOf(error);
+  // A pooler's answer to settings that it does not pass on.
+  if (code === '08P01') return false;
   if (NETWORK.includes(code) || GONE.some((start) => code.startsWith(start))) return true;
   // The library's own errors have no code.
   return (
@@ -60,7 +62,8 @@ export function poolerFault(place: string): Fault {
 
 /** An error of a verb that was given up. Errors that show faults of ours pass unchanged. */
 export function storeFault(error: unknown, place: string): unknown {
-  if (error instanceof Fault || !(isGone(error) || isConflict(error))) return error;
+  const wrong = WRONG.find(([code]) => code === codeOf(error))?.[1];
+  if (error instanceof Fault || !(isGone(error) || isConflict(error) || wrong)) return error;
   const code = codeOf(error);
   const why = code.startsWith('53')
     ? 'PostgreSQL lacks memory, disk space or connections'
@@ -68,7 +71,7 @@ export function storeFault(error: unknown, place: string): unknown {
       ? 'the database is read-only'
       : isConflict(error)
         ? 'another process holds what this one needs'
-        : 'PostgreSQL does not answer';
+        : (wrong ?? 'PostgreSQL does not answer');
   return new Fault(
     'store_unavailable',
     `${place}: ${why}. Check the server; the gateway then continues`,
