@@ -167,7 +167,7 @@ function* findApplicant({
   if (asked) return { id: asked.id, kind: asked.kind, name: asked.name, to: asked };
   // Every id contains its channel's name and an underscore; codes contain no underscore.
   if (!id.includes('_')) return null;
-  const ownChat = `select * from (${DIRECT_CHATS}) where chatId = @id or writer = @id limit 1`;
+  const ownChat = `select * from (${DIRECT_CHATS}) as direct where chatId = @id or writer = @id limit 1`;
   const own = yield* db.one<DirectRow>(ownChat, { id });
   if (own) {
     const { chatId, channel, address, activePersona: speaker, title: name, writer } = own;
@@ -249,7 +249,10 @@ export function accessStore(database: db.Database): AccessStore {
         const found = yield* findApplicant(ask);
         return found && { id: found.id, kind: found.kind, name: found.name };
       }),
-    approve: (ask) => database.write(db.ACCESS, () => approve(ask)),
+    async approve(ask) {
+      const found = await database.look(() => findApplicant(ask));
+      return database.write([db.ACCESS, found?.to?.chatId], () => approve(ask));
+    },
     owners: (listed) =>
       database.read(function* () {
         const ids = new Set([...listed, ...(yield* db.column<ChatId>(OWNERS))]);

@@ -20,6 +20,8 @@ export interface Dialect {
   larger: Word;
   /** `smaller(a, b)`. */
   smaller: Word;
+  /** `locked()`, at the end of a select: nobody else changes its rows until the transaction ends. */
+  locked: Word;
   /** `next_change()`: a number for the journal higher than all before; `next_change(n)`: for the n-th row of several. */
   next_change: Word;
   /** `last_change()`: the highest such number. */
@@ -37,6 +39,7 @@ export const SQLITE: Dialect = {
   alone: (column) => `+${column}`,
   larger: (a, b) => `max(${a}, ${b})`,
   smaller: (a, b) => `min(${a}, ${b})`,
+  locked: () => '',
   next_change: (place = '1') => `(${NEWEST} + ${place})`,
   last_change: () => NEWEST,
 };
@@ -51,6 +54,7 @@ export const POSTGRES: Dialect = {
   alone: (column) => column,
   larger: (a, b) => `greatest(${a}, ${b})`,
   smaller: (a, b) => `least(${a}, ${b})`,
+  locked: () => 'for update',
   next_change: () => `nextval('journal_number')`,
   last_change: () => `(select last_value from journal_number)`,
 };

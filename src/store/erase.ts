@@ -285,16 +285,17 @@ function placeOf({ table, key, of = 'chat', which = 'true' }: TextColumns): Tabl
   };
 }
 
-/** Calls `visit` for each batch of a table, with its rows in the chat. */
+/** Calls `visit` for each batch of a table, with its rows in the chat. `end`: of the statement that reads them. */
 async function walk(
   database: db.Database,
   words: TextColumns,
   chat: ChatId,
   visit: (rows: () => db.Verb<TableRow[]>) => Promise<void>,
+  end = '',
 ): Promise<void> {
   const { key, belongs, path } = placeOf(words);
   const columns = [...key, ...Object.keys(words.columns)].join(', ');
-  const sql = `select ${columns} from ${words.table} where ${belongs}`;
+  const sql = `select ${columns} from ${words.table} where ${belongs} ${end}`;
   if (path === null) return visit(() => db.all<TableRow>(sql, { chat }));
   for (let after = path.first; ; ) {
     const upTo = await database.read(() => batchEnd(path, BATCH, after));
@@ -311,7 +312,7 @@ async function clean(database: db.Database, words: TextColumns, chat: ChatId, er
   const isRow = placeOf(words).key.map((column) => `${column} = @${column}`);
   const set = [...Object.keys(columns).map((column) => `${column} = @${column}`), ...(also ? [also] : [])];
   const change = whole ? `delete from ${table}` : `update ${table} set ${set.join(', ')}`;
-  await walk(database, words, chat, (rows) =>
+  const cleanBatch = (rows: () => db.Verb<TableRow[]>) =>
     database.write(chat, function* () {
       const changed = (yield* rows())
         .map((row) => withoutPhrase(words, row, eraser))
@@ -320,8 +321,9 @@ async function clean(database: db.Database, words: TextColumns, chat: ChatId, er
       if (changed.length === 0) return;
       // Invalidates cached copies of the chat's rooms.
       yield* db.tell('update room set revision = revision + 1 where chat_id = ?', chat);
-    }),
-  );
+    });
+  // An outcome that is stored between reading and writing back would be lost.
+  await walk(database, words, chat, cleanBatch, 'locked()');
 }
 
 async function count(

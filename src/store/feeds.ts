@@ -225,21 +225,22 @@ export const ENTRY_COLUMNS = 'changed, entry, status, results, finished_at as fi
 const JOURNAL_SINCE = `
   select * from (
     select * from (
-      select ${ENTRY_COLUMNS} from journal where n > @after and changed = n order by n limit (select @most))
+      select ${ENTRY_COLUMNS} from journal where n > @after and changed = n order by n limit (select @most)) as added
     union all
     select * from (
       select ${ENTRY_COLUMNS} from journal
-      where changed > @after and changed <> n order by changed limit (select @most)))
+      where changed > @after and changed <> n order by changed limit (select @most)) as changed) as found
   order by changed limit (select @most)`;
 const PHASES = `
   select * from (
     select * from (
       select n as mark, 1 as isFirst, ${ENTRY_COLUMNS} from journal
-      where n > @after order by n limit (select @most))
+      where n > @after order by n limit (select @most)) as added
     union all
     select * from (
       select changed as mark, 0 as isFirst, ${ENTRY_COLUMNS} from journal
-      where changed > @after and changed <> n and status is distinct from 'pending' order by changed limit (select @most)))
+      where changed > @after and changed <> n and status is distinct from 'pending'
+      order by changed limit (select @most)) as changed) as found
   order by mark limit (select @most)`;
 // Entries up to `@after` are known already, so their text is not read again.
 const UNFILED = `

@@ -233,8 +233,8 @@ interface WordsRow {
 const SAID_IN_ROOM = `
   select ${SAID} from journal
   where room_id = @room and persona_id = @personaId and wordless = 0 and (turn_id is null or not exists (
-    select 1 from turn where turn.id = journal.turn_id and first_message > @upTo))`;
-const SAID_OF_MESSAGES = `select ${SAID} from journal where text_in(id, @ids) and wordless = 0`;
+    select 1 from turn where turn.id = journal.turn_id and first_message > @upTo)) locked()`;
+const SAID_OF_MESSAGES = `select ${SAID} from journal where text_in(id, @ids) and wordless = 0 locked()`;
 const SILENCE = `
   update journal set entry = @entry, results = @results, wordless = 1, changed = next_change(), ${REFILED}
   where n = @n`;

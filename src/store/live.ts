@@ -5,7 +5,7 @@
  */
 
 import type { NewDelivery, ShownPart } from '../core/channel.js';
-import type { ChatId } from '../core/ids.js';
+import type { ChatId, RoomId } from '../core/ids.js';
 import type { LiveStore } from '../core/store.js';
 import * as db from './db.js';
 import { SEND_END } from './journal.js';
@@ -175,7 +175,12 @@ export function* newestSent(channel: string) {
 
 export function liveStore(database: db.Database): LiveStore {
   return {
-    show: (turnId, parts) => database.write(turnId, () => show(turnId, parts)),
+    async show(turnId, parts) {
+      const room = await database.look(() =>
+        db.value<RoomId>('select room_id from turn where id = ?', turnId),
+      );
+      return database.write([room], () => show(turnId, parts));
+    },
     shownAfter: ({ origin, personaId, part }) =>
       database.look(function* () {
         return (yield* db.all<OutboxRow>(SHOWN_AFTER, { origin, personaId: personaId ?? '', part })).map(

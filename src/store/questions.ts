@@ -120,6 +120,11 @@ const OFFERED = 'select key from offer where key > @from and key < @upTo and end
 const OPEN_CALLS =
   'select id from asked_call where chat_id = @chatId and turn_id = @turnId and decision is null';
 
+/** The chats in which a question is put: their entries are delivered in the order of their ids. */
+export function askedIn(question: NewQuestion | undefined): ChatId[] {
+  return question?.posts.map(({ chatId }) => chatId) ?? [];
+}
+
 export function* askPeople({ call, posts, offers }: NewQuestion): db.Verb<void> {
   const { room: roomId, ...row } = call;
   yield* db.tell(insertInto('asked_call', ASKED_CALL), { ...row, roomId });

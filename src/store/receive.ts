@@ -17,7 +17,7 @@ import { chosenOption, endOffer, endOfferedQuestion, endQuestion } from './quest
 import { changeMessage, filesWith, quoted, reactionTo, withdrawMessages } from './replies.js';
 import { bound, insertIf, insertInto, upsert } from './sql.js';
 import { IS_MESSAGE, isIn, MESSAGE, type NewMessage } from './transcript.js';
-import { resumeTurn } from './turns.js';
+import { resumeTurn, roomsWaitingFor } from './turns.js';
 
 type Batch = Parameters<ReceiveStore['receive']>[0];
 
@@ -35,7 +35,10 @@ const SET_CURSOR = upsert('cursor', 'channel account', 'value');
 export function receiveStore(database: db.Database): ReceiveStore {
   return {
     async receive(batch) {
-      const outcomes = await database.write(batch.receipts.map(subjectOf), function* () {
+      const results = batch.receipts.filter((receipt) => receipt.kind === 'resume');
+      const waiting = results.length === 0 ? [] : await database.look(() => roomsWaitingFor(results));
+      const subjects = [...batch.receipts.flatMap(subjectsOf), ...waiting];
+      const outcomes = await database.write(subjects, function* () {
         const { channel, account, cursor: value, cursorFor = account } = batch;
         if (value !== undefined) {
           yield* db.tell(SET_CURSOR, { channel, account: cursorFor, value });
@@ -49,11 +52,13 @@ export function receiveStore(database: db.Database): ReceiveStore {
   };
 }
 
-/** The chat that a receipt changes. */
-function subjectOf(receipt: Receipt): string {
-  if ('chat' in receipt) return receipt.chat.id;
-  if ('chatId' in receipt) return receipt.chatId;
-  return 'room' in receipt ? receipt.room : db.WAITS;
+/** The chat that a receipt changes, and what else. */
+function subjectsOf(receipt: Receipt): string[] {
+  if ('chat' in receipt) return [receipt.chat.id];
+  if ('chatId' in receipt) return [receipt.chatId];
+  if (receipt.kind === 'resume') return [db.WAITS];
+  // A room that turns out to be another chat's stops its tasks and cancels its jobs.
+  return receipt.kind === 'apart' ? [receipt.room, db.TASKS, db.JOBS] : [receipt.room];
 }
 
 function received(outcomes: (Outcome | undefined)[]): Received {

@@ -99,7 +99,7 @@ function toWaiting(row: WaitingRow): StoredMessage {
 
 const OCCUPY = `
   update room set lease_owner = @holder, lease_until = @until, fence = fence + 1, exchange = @exchange,
-    turns_for_bots = case @forBots when 1 then turns_for_bots + 1 when 0 then 0 else turns_for_bots end
+    turns_for_bots = case cast(@forBots as bigint) when 1 then turns_for_bots + 1 when 0 then 0 else turns_for_bots end
   where id = @room and fence = @fence and ${IS_FREE} returning newest_message`;
 const ADD_TURN = `
   insert into turn (id, room_id, persona_id, state, started_at, batch, first_message)
@@ -229,14 +229,19 @@ const ALARMS = `
   where waits_for is not null and state = 'suspended' and waits_until is not null`;
 
 const LEFT_ROOMS = `
-  select room.id, lease_owner as owner, turn.id as turnId
+  select room.id, fence, lease_owner as owner, turn.id as turnId
   from room left join turn on turn.room_id = room.id and turn.state = 'running'
   where lease_owner is not null and ${IS_LEFT}`;
 interface LeftRoom {
   id: RoomId;
+  fence: number;
   owner: string;
   turnId: string | null;
 }
+// Another process may have taken it meanwhile.
+const FREE_LEFT = `
+  update room set lease_owner = null
+  where id = @id and fence = @fence and lease_owner is not null and ${IS_LEFT}`;
 const DOUBT_SHOWN = 'update shown set crashes = crashes + 1 where turn_id = ?';
 const FREE_COMMANDS = `
   update command set state = 'waiting', crashes = crashes + 1, lease_owner = null
@@ -273,9 +278,9 @@ function* recover(channels: string[], ask: { owner: string; now: number }): db.V
   for (const dead of new Set([owner, ...left.map((room) => room.owner)])) {
     const startedAt = Number((yield* findSetting(startKey(dead))) ?? now);
     const worked = (yield* db.one(ANSWERED_SINCE, startedAt)) !== undefined;
-    for (const { id, turnId } of left.filter((room) => room.owner === dead)) {
-      yield* freeRoom(id);
-      if (turnId === null) continue;
+    for (const { id, fence, turnId } of left.filter((room) => room.owner === dead)) {
+      const isFreed = (yield* db.run(FREE_LEFT, { id, fence, ...ask })) === 1;
+      if (!isFreed || turnId === null) continue;
       const { parts } = yield* shownParts(turnId);
       if (parts.some((part) => part.platformMessageId === null)) yield* db.tell(DOUBT_SHOWN, turnId);
       if (!worked || (yield* db.run(FORGIVE, turnId)) === 0) yield* db.tell(COUNT_CRASH, turnId);
@@ -291,7 +296,8 @@ function* recover(channels: string[], ask: { owner: string; now: number }): db.V
 export function roomStore(database: db.Database): RoomStore {
   return {
     readRoom: (room, owner, now) => database.look(() => readRoom(room, owner, now)),
-    hear: (heard) => database.write(heard.seen.room, () => hear(database.zone, heard)),
+    hear: (heard) =>
+      database.write([heard.seen.room, heard.spent?.personId], () => hear(database.zone, heard)),
     claim: (seen, lease) => database.write(seen.room, () => claim(seen, lease)),
     async hold({ room, fence }, until) {
       const change = until === null ? 'lease_owner = null' : 'lease_until = @until';

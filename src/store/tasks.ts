@@ -15,7 +15,7 @@ import {
 } from '../core/task.js';
 import * as db from './db.js';
 import { IS_DELEGATED, PROCESS_ENDED, writeJournal } from './journal.js';
-import { askPeople } from './questions.js';
+import { askedIn, askPeople } from './questions.js';
 import { receiveEvent } from './receive.js';
 import { bound, columns, insertInto } from './sql.js';
 import {
@@ -237,8 +237,8 @@ export function taskStore(database: db.Database): TaskStore {
         return rows.map(({ isSteered, ...row }) => ({ ...row, isSteered: isSteered === 1 }));
       }),
     noteTask: (claim, what) => {
-      const asked = what.question && [db.WAITS, ...what.question.posts.map(({ chatId }) => chatId)];
-      return database.write([db.TASKS, ...(asked ?? [])], () => noteTask(claim, what));
+      const asked = what.question ? [db.WAITS, ...askedIn(what.question)] : [];
+      return database.write([db.TASKS, ...asked], () => noteTask(claim, what));
     },
     tellTask: (...told) => database.write(db.TASKS, () => tellTask(...told)),
     takeTaskMessages: (claim, modes) => database.write(db.TASKS, () => takeMessages(claim, modes)),

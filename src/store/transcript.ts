@@ -161,7 +161,7 @@ const heardBetween = (addressed: 0 | 1, order: 'asc' | 'desc', limit: string) =>
       and (heard_after, message_id) <= (@toHeard, @toMessage)
       and message_id > @resetAt and not number_in(message_id, @except)
     -- SQLite compiles a statement anew whenever a bare parameter of its LIMIT is bound: hence the sum.
-    order by heard_after ${order}, message_id ${order} limit ${limit} + 0) as some`;
+    order by heard_after ${order}, message_id ${order} limit ${limit} + 0) as spoken`;
 
 /** `hasSteps`: the persona said it in a turn that used tools. */
 const lines = (heard: string) => `

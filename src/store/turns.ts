@@ -17,7 +17,7 @@ import { callCameBack, interruptTurn, writeJournal } from './journal.js';
 import { removeShown, withShown } from './live.js';
 import { PROMPT_SNAPSHOT } from './memory-history.js';
 import { putDeliveries, putDelivery } from './outbox.js';
-import { ASKED_CALL, askPeople, endCall } from './questions.js';
+import { ASKED_CALL, askedIn, askPeople, endCall } from './questions.js';
 import { freeRoom, IS_HELD } from './rooms.js';
 import type { askedCall } from './schema.js';
 import { bound, columns, excluded, insertInto, type Row, upsert } from './sql.js';
@@ -78,6 +78,12 @@ function* goOn(waitsFor: string, next: (callId: string) => Step, now: number): d
 
 function resultOf(content: string, failed: boolean): (callId: string) => Step {
   return (callId) => ({ kind: 'result', callId, content, failed });
+}
+
+/** The rooms of turns that wait for these results. */
+export function* roomsWaitingFor(results: readonly ReceiptOf<'resume'>[]): db.Verb<RoomId[]> {
+  const sql = 'select room_id from turn where waits_for is not null and text_in(waits_for, ?)';
+  return yield* db.column<RoomId>(sql, JSON.stringify(results.map(({ waitsFor }) => waitsFor)));
 }
 
 /** The awaited result has come. Returns the turn's room; null if no turn waits for it (yet). */
@@ -152,7 +158,11 @@ export function approvalStore(database: db.Database): ApprovalStore {
           return { ...call, room, isOpen: isOpen === 1 };
         });
       }),
-    decide: (decision) => database.write(db.WAITS, () => decide(decision)),
+    async decide(decision) {
+      const of = 'select room_id from asked_call where id = ?';
+      const room = await database.look(() => db.value<RoomId>(of, decision.id.toUpperCase()));
+      return database.write([db.WAITS, room, decision.refusal?.told?.chatId], () => decide(decision));
+    },
   };
 }
 
@@ -244,22 +254,26 @@ function* finish(zone: Zone, ending: Finish): db.Verb<Awaited<ReturnType<TurnSto
 export function turnStore(database: db.Database): TurnStore {
   return {
     addStep: (claim, turnId, step, now, { entries = [], question } = {}) =>
-      database.write(step.kind === 'waiting' ? [claim.room, db.WAITS] : claim.room, function* () {
-        const row = yield* runningTurn(claim, turnId);
-        if (!row) return false;
-        yield* addStep(turnId, step);
-        yield* writeJournal(entries, row.owner);
-        if (step.kind === 'waiting') {
-          yield* db.tell(SUSPEND, { turnId, waitsFor: step.waitsFor, until: step.until });
-          if (question) yield* askPeople(question);
-          yield* resumeWithEarly(step.waitsFor, now);
-          yield* freeRoom(claim.room);
-        } else if (usesTools(step) && row.usedTools === 0) {
-          yield* db.tell('update turn set used_tools = 1 where id = ?', turnId);
-        }
-        return true;
-      }),
-    finish: (ending) => database.write(ending.claim.room, () => finish(database.zone, ending)),
+      database.write(
+        step.kind === 'waiting' ? [claim.room, db.WAITS, ...askedIn(question)] : claim.room,
+        function* () {
+          const row = yield* runningTurn(claim, turnId);
+          if (!row) return false;
+          yield* addStep(turnId, step);
+          yield* writeJournal(entries, row.owner);
+          if (step.kind === 'waiting') {
+            yield* db.tell(SUSPEND, { turnId, waitsFor: step.waitsFor, until: step.until });
+            if (question) yield* askPeople(question);
+            yield* resumeWithEarly(step.waitsFor, now);
+            yield* freeRoom(claim.room);
+          } else if (usesTools(step) && row.usedTools === 0) {
+            yield* db.tell('update turn set used_tools = 1 where id = ?', turnId);
+          }
+          return true;
+        },
+      ),
+    finish: (ending) =>
+      database.write([ending.claim.room, ending.personId], () => finish(database.zone, ending)),
     fail: (claim, turnId) =>
       database.write(claim.room, function* () {
         if (yield* runningTurn(claim, turnId)) {

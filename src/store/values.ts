@@ -69,7 +69,9 @@ function* usageOf(zone: Zone, { chatId, personId, since, now }: Parameters<Usage
 export function usageStore(database: db.Database): UsageStore {
   return {
     spend: ({ usage, now, ...whose }) =>
-      database.write([], () => addUsage(database.zone, whose, { turns: 0, ...usage }, now)),
+      database.write([whose.room, whose.personId], () =>
+        addUsage(database.zone, whose, { turns: 0, ...usage }, now),
+      ),
     usage: (of) => database.look(() => usageOf(database.zone, of)),
   };
 }

@@ -20,6 +20,7 @@ import { lawContract } from './store/laws.js';
 import { moveContract } from './store/moves.js';
 import { offerContract } from './store/offers.js';
 import { outboxContract } from './store/outbox.js';
+import { raceContract } from './store/races.js';
 import { receiveContract } from './store/receive.js';
 import { recoveryContract } from './store/recovery.js';
 import { revisionContract } from './store/revisions.js';
@@ -94,6 +95,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     suspendedContract(under);
     revisionContract(under);
     gatewayContract(under);
+    raceContract(under);
     accessContract(under);
     factContract(under);
     feedContract(under);

@@ -50,7 +50,8 @@ const OF_WHAT_WAITS = [
 ];
 /**
  * Read whole: pairing, approvals and calls that people were asked about are short, chats are counted for a status page, rooms looked at in a start,
- * `nearby` and `some` are the few lines that were heard next or last, `chosen` what is about to change.
+ * `nearby` and `spoken` are the few lines that were heard next or last, `chosen` and `numbered` what is about to change,
+ * `added` and `changed` the next few entries of the journal.
  */
 const READ_WHOLE = [
   'pairing',
@@ -59,8 +60,11 @@ const READ_WHOLE = [
   'room',
   'json_each',
   'nearby',
-  'some',
+  'spoken',
   'chosen',
+  'numbered',
+  'added',
+  'changed',
   'question',
   'offer',
   'shown',
