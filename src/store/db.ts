@@ -21,22 +21,37 @@ export interface Ask {
 /** Work on the database that returns `T`. It may run more than once, so it must have no other effect. */
 export type Verb<T> = Generator<Ask, T, unknown>;
 
+function asked(kind: Ask['kind'], sql: string, values: readonly unknown[]): Ask {
+  return { kind, sql, values: values.map(cleaned) };
+}
+
+/** No text that a database cannot hold: PostgreSQL knows no U+0000, and neither knows half a surrogate pair. */
+function cleaned(value: unknown): unknown {
+  if (typeof value === 'string') return isSound(value) ? value : value.replaceAll('\0', '').toWellFormed();
+  if (typeof value !== 'object' || value === null || Object.values(value).every(isSound)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, cleaned(each)]));
+}
+
+function isSound(value: unknown): boolean {
+  return typeof value !== 'string' || (!value.includes('\0') && value.isWellFormed());
+}
+
 /** The first row; undefined if there is none. */
 export function* one<Row>(sql: string, ...values: unknown[]): Verb<Row | undefined> {
-  return (yield { kind: 'one', sql, values }) as Row | undefined;
+  return (yield asked('one', sql, values)) as Row | undefined;
 }
 
 export function* all<Row>(sql: string, ...values: unknown[]): Verb<Row[]> {
-  return (yield { kind: 'all', sql, values }) as Row[];
+  return (yield asked('all', sql, values)) as Row[];
 }
 
 /** Returns the number of rows changed. */
 export function* run(sql: string, ...values: unknown[]): Verb<number> {
-  return (yield { kind: 'run', sql, values }) as number;
+  return (yield asked('run', sql, values)) as number;
 }
 
 export function* tell(sql: string, ...values: unknown[]): Verb<void> {
-  yield { kind: 'tell', sql, values };
+  yield asked('tell', sql, values);
 }
 
 /** The first column of the first row. */

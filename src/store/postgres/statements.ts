@@ -71,15 +71,9 @@ export function bind({ pieces, names, variants }: Parsed, given: readonly unknow
   return { ...variant, values };
 }
 
-/** PostgreSQL's texts cannot hold U+0000. */
-export function withoutNul(text: string): string {
-  return text.includes('\0') ? text.replaceAll('\0', '') : text;
-}
-
 function plain(value: unknown): string | number | null {
-  if (typeof value === 'string') return withoutNul(value);
   if (typeof value === 'boolean') return Number(value);
-  return typeof value === 'number' ? value : null;
+  return typeof value === 'string' || typeof value === 'number' ? value : null;
 }
 
 /** A null has the type of its place. */

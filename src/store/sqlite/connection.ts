@@ -9,7 +9,7 @@ import { createZone, type Zone } from '../../core/dates.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { keepHandle } from '../../core/v8.js';
-import type { Database, Verb, Watched } from '../db.js';
+import { type Database, run, type Verb, type Watched } from '../db.js';
 import { SQLITE, spelled, watchedTable } from '../dialect.js';
 import { createWatchers } from '../watchers.js';
 import { type Busy, storeFault, WriteQueue, withBusyRetry } from './busy.js';
@@ -88,7 +88,7 @@ export async function connect(options: ConnectOptions): Promise<SqliteDatabase> 
     read,
     settled: read,
     write: (_, verb) => queue.add(() => runVerb(statements, verb()), false),
-    writeOne: (_, sql, ...values) => queue.add(() => statements.run(sql, ...values), true),
+    writeOne: (_, sql, ...values) => queue.add(() => runVerb(statements, run(sql, ...values)), true),
     writeDurably: (work) =>
       retry(() => {
         // NORMAL does not sync on commit: a power cut could lose messages already acknowledged to the platform.

@@ -68,6 +68,14 @@ export function receiveContract(under: StoreUnderTest): void {
       await expect(under.store.durable()).resolves.toBeUndefined();
     });
 
+    it('leaves out what no database can hold, in text and in ids', async () => {
+      await receive(under.store, [message('1\0', 'te\0a \ud800!')]);
+      const { duplicates } = await receive(under.store, [message('1', 'again')]);
+      expect(duplicates).toBe(1);
+      const [said] = (await claimed(under.store)).waiting;
+      expect(said).toMatchObject({ text: 'tea \ufffd!', platformMessageId: '1' });
+    });
+
     it('numbers messages in the order of receipt, across rooms', async () => {
       await receive(under.store, [message('1', 'a'), message('1', 'b', { chat: chatAt('test_2') })]);
       await receive(under.store, [message('2', 'c')]);
