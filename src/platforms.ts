@@ -52,8 +52,8 @@ export async function createPlatform(
     outward: createOutward(network.proxies),
     state: stateOf(store, platform),
     cursor: (account) => store.cursor(platform, account),
-    newest: () => store.newest(platform),
-    recorded: async () => [...(await store.newest(platform)), ...(await store.newestSent(platform))],
+    newest: async () => (await store.newest(platform)).heard,
+    recorded: async () => Object.values(await store.newest(platform)).flat(),
     async sentPart(key) {
       const sent = await store.delivery(Number(key));
       // The file of a voice note is deleted by now, and a reaction is not a message.

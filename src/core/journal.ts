@@ -70,15 +70,21 @@ export type JournalWrite =
 export interface JournalStore {
   /** For entries outside of turns. */
   append(writes: readonly JournalWrite[], owner: string): Promise<void>;
-  /** Added or changed after a mark (0: all), by last change. Continue with the last one's mark. */
-  journal(ask: { after: number; most: number }): Promise<{ mark: number; entry: JournalEntry }[]>;
-  /** As `journal`, but an entry with an outcome appears twice, without and with it. */
-  journalPhases(ask: { after: number; most: number }): Promise<{ mark: number; entry: JournalEntry }[]>;
+  /**
+   * Phases after a mark (0: all), in order: an entry with an outcome appears twice, without and with it. Continue with
+   * the last one's mark. Or the newest form of these entries.
+   */
+  journal(which: { after: number; most: number } | { at: readonly number[] }): Promise<JournalPhase[]>;
   /** Entries for `working.log`, entries with an outdated line in the archive, and those changed after `after`. */
   unfiled(after: number | null): Promise<Unfiled[]>;
-  entriesAt(ns: readonly number[]): Promise<{ n: number; changed: number; entry: JournalEntry }[]>;
   /** The archive holds their newest form. Ignores entries that changed since. */
   filed(entries: readonly Unfiled[]): Promise<void>;
+}
+
+export interface JournalPhase {
+  n: number;
+  mark: number;
+  entry: JournalEntry;
 }
 
 export interface Unfiled {
@@ -99,9 +105,11 @@ export interface SaidWords {
 
 /** Words said in chats, for digests. */
 export interface SaidStore {
-  newestSaid(): Promise<number>;
-  /** Without words that a persona of the room has forgotten. */
-  saidSince(ask: { chats: readonly ChatId[]; after: number; upTo: number }): Promise<SaidWords[]>;
+  /** Without words that a persona of the room has forgotten; `after` null: none. `upTo`: the newest message. */
+  saidSince(ask: {
+    chats: readonly ChatId[];
+    after: number | null;
+  }): Promise<{ said: SaidWords[]; upTo: number }>;
 }
 
 export interface JournalFiles {

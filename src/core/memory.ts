@@ -183,8 +183,8 @@ export interface TraceStore {
   /** If the reply has a note about saved memory. */
   notedTurn(chatId: ChatId, platformMessageId: string): Promise<string | null>;
   spokeSince(since: number): Promise<Spoke[]>;
-  turnMessages(turnId: string): Promise<StoredMessage[]>;
-  messages(ids: number[]): Promise<StoredMessage[]>;
+  /** Oldest first: these, or those that a turn answers. */
+  messages(which: number[] | { turnId: string }): Promise<StoredMessage[]>;
   /** Newest first. */
   trace(ask: {
     chatId: ChatId;
@@ -199,10 +199,8 @@ export interface TraceStore {
 }
 
 export interface EraseStore {
-  /** `others`: summaries, versions, tool results. */
-  findWords(chatId: ChatId, phrase: Phrase): Promise<{ messages: number; others: number }>;
-  /** Relative to the media folder. */
-  filesWithWords(chatId: ChatId, phrase: Phrase): Promise<string[]>;
+  /** `others`: summaries, versions, tool results. `files`: relative to the media folder. */
+  findWords(chatId: ChatId, phrase: Phrase): Promise<{ messages: number; others: number; files: string[] }>;
   /** Except in unfinished commands. Overwrites the old text on disk; removes versions with it. May be repeated. */
   eraseWords(chatId: ChatId, phrase: Phrase, by: string): Promise<void>;
   /** Unfinished commands, and the database's log. `phrase` is null after a crash in between. */

@@ -294,10 +294,11 @@ export interface SettingStore {
 
 export interface ChannelStore {
   cursor(channel: string, account: string): Promise<string | null>;
-  newest(
-    channel: string,
-  ): Promise<{ address: Address; threadId: string | null; platformMessageId: string }[]>;
-  newestSent(channel: string): Promise<{ address: Address; platformMessageId: string }[]>;
+  /** The newest message of people in each room, and our own newest ones. */
+  newest(channel: string): Promise<{
+    heard: { address: Address; threadId: string | null; platformMessageId: string }[];
+    sent: { address: Address; platformMessageId: string }[];
+  }>;
   delivery(id: number): Promise<Delivery | null>;
   /** Bound to one machine, so `quieten` deletes it by default. */
   channelState(channel: string, names: string[]): Promise<Map<string, string>>;
@@ -312,11 +313,9 @@ export const FORGOTTEN_FILES = 'upkeep.files';
 export interface UpkeepStore {
   /**
    * Rows older than `before`, or forgotten by a reset and visible to nobody; those needed for deduplication lose only
-   * their text. Lists their files under `FORGOTTEN_FILES`. Fewer than `most`: nothing is left.
+   * their text. Lists their files under `FORGOTTEN_FILES`. In the end returns freed space to the disk, in steps, too.
    */
-  prune(ask: { before: number; now: number; most: number }): Promise<number>;
-  /** Some free pages to the disk. True if there are more. */
-  shrink(pages: number): Promise<boolean>;
+  prune(ask: { before: number; now: number; most: number }): Promise<{ rows: number; more: boolean }>;
   sizes(): Promise<Sizes['store']>;
 }
 

@@ -177,7 +177,6 @@ export interface TranscriptStore {
     limit: number;
     overheard: number;
   }): Promise<Span>;
-  hasOtherRooms(room: RoomId): Promise<boolean>;
 }
 
 export interface ViewStore {
@@ -187,8 +186,6 @@ export interface ViewStore {
   allHeard(room: RoomId, personaIds: PersonaId[], messageIds: number[]): Promise<boolean>;
   /** Everything up to `to` was seen. */
   commitFlush(flush: { view: SeenView; to: Position; usage: Usage | null; now: number }): Promise<boolean>;
-  /** Moves nothing. */
-  beginArchive(span: Omit<ArchivedSpan, 'state'>): Promise<void>;
   /**
    * The only verb that moves a window: within what was flushed, or within `archive`, which begins at its start.
    * Otherwise throws Fault `internal`. The summary is tainted if the previous one or a message leaving the window is.
@@ -203,10 +200,15 @@ export interface ViewStore {
   }): Promise<boolean>;
 
   openArchives(of: { room: RoomId; personaId: PersonaId } | { channels: string[] }): Promise<ArchivedSpan[]>;
-  /** The front matter agrees with the store. */
-  settleArchive(chatId: ChatId, file: string): Promise<void>;
-  /** Its window never moved; the caller removes the file. */
-  dropArchive(chatId: ChatId, file: string): Promise<void>;
+  /**
+   * `writing`: before the file exists; moves nothing. `settled`: the front matter agrees with the store. `dropped`: its
+   * window never moved; the caller removes the file.
+   */
+  noteArchive(
+    archive:
+      | (Omit<ArchivedSpan, 'state'> & { state: 'writing' })
+      | { chatId: ChatId; file: string; state: 'settled' | 'dropped' },
+  ): Promise<void>;
 }
 
 /**

@@ -62,7 +62,7 @@ export function createRedisStream(parts: {
       await connect();
       let after = Number((await store.setting(MARK)) ?? 0);
       while (!signal.aborted) {
-        const phases = await store.journalPhases({ after, most: AT_ONCE });
+        const phases = await store.journal({ after, most: AT_ONCE });
         const last = phases.at(-1);
         if (last === undefined) return;
         await add(phases.map(({ entry }) => entry));

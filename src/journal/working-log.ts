@@ -80,8 +80,8 @@ export class WorkingLog {
     }
     const missing = wanted.filter(({ n }) => !found.has(n));
     if (missing.length === 0) return found;
-    const fetched = await this.store.entriesAt(missing.map(({ n }) => n));
-    for (const { n, changed, entry } of fetched) found.set(n, this.lineFor(entry, changed));
+    const fetched = await this.store.journal({ at: missing.map(({ n }) => n) });
+    for (const { n, mark, entry } of fetched) found.set(n, this.lineFor(entry, mark));
     return found;
   }
 

@@ -33,7 +33,6 @@ const FIRST_AFTER_MS = 10 * 60_000;
 /** If the store cannot be read. */
 const RETRY_MS = HOUR_MS;
 const ROWS_A_STEP = 200;
-const PAGES_A_STEP = 100;
 const PAUSE_MS = 50;
 const LAST_KEY = 'upkeep.last';
 
@@ -70,9 +69,10 @@ async function upkeep(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
   const now = clock.now();
   const before = days === 'never' ? 0 : now - days * DAY_MS;
   let rows = 0;
-  for (let removed = ROWS_A_STEP; removed >= ROWS_A_STEP && !signal.aborted; ) {
-    removed = await store.prune({ before, now, most: ROWS_A_STEP });
-    rows += removed;
+  for (let more = true; more && !signal.aborted; ) {
+    const removed = await store.prune({ before, now, most: ROWS_A_STEP });
+    rows += removed.rows;
+    more = removed.more;
     // Includes files that an earlier upkeep did not get to.
     const files: string[] = JSON.parse((await store.setting(FORGOTTEN_FILES)) ?? '[]');
     if (files.length > 0) {
@@ -83,7 +83,6 @@ async function upkeep(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
   }
   const media = await parts.trimMedia(signal);
   await parts.trimCopies(signal);
-  while (!signal.aborted && (await store.shrink(PAGES_A_STEP))) await clock.sleep(PAUSE_MS, signal);
   await parts.consolidate(signal);
   if (signal.aborted) return;
   log.info({ rows, files: media.files, bytes: media.bytes }, 'nightly upkeep finished');

@@ -343,23 +343,13 @@ async function count(
 export function eraseStore(database: db.Database): EraseStore {
   return {
     async findWords(chatId, phrase) {
-      const found = { messages: 0, others: 0 };
+      const found = { messages: 0, others: 0, files: await filesWith(database, chatId, phrase) };
       const eraser = eraserOf(phrase, null);
       for (const words of ALL) {
         if (words.counts) found[words.counts] += await count(database, words, chatId, eraser);
       }
       if (found.messages + found.others === 0) found.others = await count(database, JOURNAL, chatId, eraser);
       return found;
-    },
-
-    async filesWithWords(chatId, phrase) {
-      const files: string[] = [];
-      await walk(database, MESSAGES, chatId, async (rows) => {
-        for (const { attachments } of await database.read(rows)) {
-          if (typeof attachments === 'string') files.push(...filesRead(attachments, phrase));
-        }
-      });
-      return files;
     },
 
     async eraseWords(chatId, phrase, by) {
@@ -375,10 +365,19 @@ export function eraseStore(database: db.Database): EraseStore {
   };
 }
 
-function filesRead(attachments: string, phrase: Phrase): string[] {
-  return (JSON.parse(attachments) as StoredAttachment[]).flatMap(({ outcome }) =>
-    outcome?.kind === 'kept' && outcome.read !== undefined && phrase.isIn(outcome.read) ? [outcome.file] : [],
-  );
+/** Files in whose read text the phrase occurs. */
+async function filesWith(database: db.Database, chat: ChatId, phrase: Phrase): Promise<string[]> {
+  const files: string[] = [];
+  await walk(database, MESSAGES, chat, async (rows) => {
+    for (const { attachments } of await database.read(rows)) {
+      if (typeof attachments !== 'string') continue;
+      for (const { outcome } of JSON.parse(attachments) as StoredAttachment[]) {
+        const isIn = outcome?.kind === 'kept' && outcome.read !== undefined && phrase.isIn(outcome.read);
+        if (isIn) files.push(outcome.file);
+      }
+    }
+  });
+  return files;
 }
 
 /** The cleaned row; null if the phrase does not occur in it. */

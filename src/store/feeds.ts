@@ -186,13 +186,11 @@ const SAID_SINCE = `
 
 export function saidStore(database: db.Database): SaidStore {
   return {
-    newestSaid: () =>
-      database.settled(function* () {
-        return (yield* db.value<number | null>('select max(id) from message')) ?? 0;
-      }),
-    async saidSince({ chats, after, upTo }) {
-      const found: SaidWords[] = [];
-      for (let from = after; from < upTo; from += SAID_AT_ONCE) {
+    async saidSince({ chats, after }) {
+      const newest = await database.settled(() => db.value<number | null>('select max(id) from message'));
+      const upTo = newest ?? 0;
+      const said: SaidWords[] = [];
+      for (let from = after ?? upTo; from < upTo; from += SAID_AT_ONCE) {
         const batch = {
           after: from,
           upTo: Math.min(upTo, from + SAID_AT_ONCE),
@@ -201,10 +199,10 @@ export function saidStore(database: db.Database): SaidStore {
         const rows = await database.read(() =>
           db.all<Omit<SaidWords, 'byPerson'> & { byPerson: number }>(SAID_SINCE, batch),
         );
-        found.push(...rows.map((row) => ({ ...row, byPerson: row.byPerson === 1 })));
+        said.push(...rows.map((row) => ({ ...row, byPerson: row.byPerson === 1 })));
         await nextPass();
       }
-      return found;
+      return { said, upTo };
     },
   };
 }
@@ -222,23 +220,14 @@ export interface EntryRow {
 
 export const ENTRY_COLUMNS = 'changed, entry, status, results, finished_at as finishedAt';
 
-const JOURNAL_SINCE = `
-  select * from (
-    select * from (
-      select ${ENTRY_COLUMNS} from journal where n > @after and changed = n order by n limit (select @most)) as added
-    union all
-    select * from (
-      select ${ENTRY_COLUMNS} from journal
-      where changed > @after and changed <> n order by changed limit (select @most)) as changed) as found
-  order by changed limit (select @most)`;
 const PHASES = `
   select * from (
     select * from (
-      select n as mark, 1 as isFirst, ${ENTRY_COLUMNS} from journal
+      select n, n as mark, 1 as isFirst, ${ENTRY_COLUMNS} from journal
       where n > @after order by n limit (select @most)) as added
     union all
     select * from (
-      select changed as mark, 0 as isFirst, ${ENTRY_COLUMNS} from journal
+      select n, changed as mark, 0 as isFirst, ${ENTRY_COLUMNS} from journal
       where changed > @after and changed <> n and status is distinct from 'pending'
       order by changed limit (select @most)) as changed) as found
   order by mark limit (select @most)`;
@@ -257,12 +246,17 @@ interface UnfiledRow {
   finishedAt: number | null;
 }
 const AT = `
-  select n, ${ENTRY_COLUMNS} from journal where number_in(n, ?) order by n`;
+  select n, changed as mark, 0 as isFirst, ${ENTRY_COLUMNS} from journal where number_in(n, ?) order by n`;
+type PhaseRow = EntryRow & { n: number; mark: number; isFirst: number };
 const FILE = `update journal set filed = 'archive' where n = @n and changed = @changed`;
 
-function* phases(ask: { after: number; most: number }) {
-  const rows = yield* db.all<EntryRow & { mark: number; isFirst: number }>(PHASES, ask);
-  return rows.map(({ mark, isFirst, ...row }) => ({
+function* journal(which: Parameters<JournalStore['journal']>[0]) {
+  const rows =
+    'at' in which
+      ? yield* db.all<PhaseRow>(AT, JSON.stringify(which.at))
+      : yield* db.all<PhaseRow>(PHASES, which);
+  return rows.map(({ n, mark, isFirst, ...row }) => ({
+    n,
     mark,
     entry: entryOf(isFirst ? { ...row, status: row.status && 'pending' } : row),
   }));
@@ -281,20 +275,11 @@ function toUnfiled({ n, isStale, entry, ...row }: UnfiledRow) {
 export function journalStore(database: db.Database): JournalStore {
   return {
     append: (entries, owner) => database.write([], () => writeJournal(entries, owner)),
-    async journal(ask) {
-      const rows = await database.settled(() => db.all<EntryRow>(JOURNAL_SINCE, ask));
-      return rows.map((row) => ({ mark: row.changed, entry: entryOf(row) }));
-    },
-    journalPhases: (ask) => database.settled(() => phases(ask)),
+    journal: (which) => database['at' in which ? 'look' : 'settled'](() => journal(which)),
     unfiled: (after) =>
       database.settled(function* () {
         const rows = yield* db.all<UnfiledRow>(UNFILED, { after: after ?? Number.MAX_SAFE_INTEGER });
         return rows.map(toUnfiled);
-      }),
-    entriesAt: (ns) =>
-      database.look(function* () {
-        const rows = yield* db.all<EntryRow & { n: number }>(AT, JSON.stringify(ns));
-        return rows.map((row) => ({ n: row.n, changed: row.changed, entry: entryOf(row) }));
       }),
     filed: (entries) =>
       database.write([], function* () {

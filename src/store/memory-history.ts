@@ -287,11 +287,11 @@ export function traceStore(database: db.Reader): TraceStore {
         return (yield* db.value<string>(NOTED_TURN, chatId, platformMessageId)) ?? null;
       }),
     spokeSince: (since) => spokeSince(database, since),
-    turnMessages: (turnId) =>
+    messages: (which) =>
       database.read(function* () {
-        const batch = (yield* db.value<string>('select batch from turn where id = ?', turnId)) ?? '[]';
-        return yield* messagesWith(JSON.parse(batch));
+        if (Array.isArray(which)) return yield* messagesWith(which);
+        const batch = yield* db.value<string>('select batch from turn where id = ?', which.turnId);
+        return yield* messagesWith(JSON.parse(batch ?? '[]'));
       }),
-    messages: (ids) => database.read(() => messagesWith(ids)),
   };
 }

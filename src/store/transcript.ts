@@ -176,9 +176,6 @@ const OLDEST_ADDRESSED = lines(heardBetween(1, 'asc', '@limit'));
 const NEWEST_OVERHEARD = lines(heardBetween(0, 'desc', '@overheard'));
 const STEPS = `
   select turn_id as turnId, body from step where text_in(turn_id, @ids) order by turn_id, n`;
-const OTHER_ROOM = `
-  select 1 from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`;
-
 function boundsOf(view: ViewRecord, after: Position, to: Position) {
   return {
     room: view.room,
@@ -256,13 +253,6 @@ export function transcriptStore(database: db.Database): TranscriptStore {
   return {
     window: (ask) => database.look(() => windowOf(ask)),
     span: (ask) => database.read(() => spanBetween(ask)),
-    hasOtherRooms: (room) =>
-      database.look(function* () {
-        const { chatId } = roomParts(room);
-        // `0` is the character after `/`: the range covers all threads of the chat.
-        const range = { room, chatId, from: `${chatId}/`, upTo: `${chatId}0` };
-        return (yield* db.one(OTHER_ROOM, range)) !== undefined;
-      }),
   };
 }
 

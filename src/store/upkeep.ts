@@ -18,6 +18,8 @@ import { beganBefore } from './views.js';
 type Ask = Parameters<UpkeepStore['prune']>[0];
 
 const DAY_MS = 86_400_000;
+/** Returned to the disk before other work may run. */
+const PAGES_AT_ONCE = 100;
 
 // ── Retention ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -353,17 +355,16 @@ export function upkeepStore(database: db.Database): UpkeepStore & OperatorStore 
 
   return {
     async prune(ask) {
-      let gone = 0;
+      let rows = 0;
       for (let walk = walks[current]; walk !== undefined; walk = walks[current]) {
-        const removed = await walk({ ...ask, most: ask.most - gone });
-        gone += removed;
-        if (gone >= ask.most) return gone;
+        rows += await walk({ ...ask, most: ask.most - rows });
+        if (rows >= ask.most) return { rows, more: true };
         current++;
       }
-      current = 0;
-      return gone;
+      const more = await database.shrink(PAGES_AT_ONCE);
+      if (!more) current = 0;
+      return { rows, more };
     },
-    shrink: database.shrink,
     sizes: async () => ({ ...(await database.size()), rows: await database.read(() => rows()) }),
     quieten: ({ keepLogins } = { keepLogins: false }) =>
       database.write(db.UPKEEP, () => quieten(keepLogins, database.clock.now())),

@@ -136,9 +136,9 @@ export function channelStore(database: db.Database): ChannelStore {
           NEWEST,
           channel,
         );
-        return rows.map(({ room, ...rest }) => ({ ...rest, threadId: roomParts(room).threadId }));
+        const heard = rows.map(({ room, ...rest }) => ({ ...rest, threadId: roomParts(room).threadId }));
+        return { heard, sent: yield* newestSent(channel) };
       }),
-    newestSent: (channel) => database.look(() => newestSent(channel)),
     delivery: (id) => database.look(() => deliveryOf(id)),
     channelState: (channel, names) => channelState(database, channel, names),
     setChannelState: (channel, values) => database.write(channel, () => setChannelState(channel, values)),

@@ -70,8 +70,8 @@ function* setState(
 }
 
 const ROOMS_HEARD = `
-  select id from room where chat_id = ?
-    and exists (select 1 from heard where room_id = room.id and persona_id = ?)`;
+  select id from room where (id = @chatId or (id > @from and id < @upTo))
+    and exists (select 1 from heard where room_id = room.id and persona_id = @personaId)`;
 const HEARD_OF = `
   select count(distinct message_id) from heard
   where ${IS_VIEW} and addressed in (0, 1) and heard_after >= @from
@@ -168,7 +168,24 @@ function* moveWindow(zone: Zone, move: Parameters<ViewStore['moveWindow']>[0]): 
   return true;
 }
 
-function* settleArchive(chatId: ChatId, file: string): db.Verb<void> {
+function* noteArchive(archive: Parameters<ViewStore['noteArchive']>[0]): db.Verb<void> {
+  const { chatId, file, state } = archive;
+  if (state === 'writing') {
+    const { room: roomId, personaId } = archive;
+    yield* db.tell(insertInto('archived', SPAN), {
+      chatId,
+      file,
+      roomId,
+      personaId,
+      ...ends(archive),
+      state,
+    });
+    return;
+  }
+  if (state === 'dropped') {
+    yield* db.tell(`delete from archived where ${IS_FILE} and state = 'writing'`, { chatId, file });
+    return;
+  }
   const span = yield* findArchive(chatId, file);
   if (span?.state !== 'unflushed') return;
   if (yield* owes(yield* findView(span.room, span.personaId), span)) {
@@ -193,12 +210,12 @@ export function viewStore(database: db.Database): ViewStore {
         }
         return true;
       }),
-    roomsHeard: (chatId, personaId) => database.read(() => db.column<RoomId>(ROOMS_HEARD, chatId, personaId)),
+    roomsHeard: (chatId, personaId) =>
+      // `0` is the character after `/`: the range covers all threads of the chat.
+      database.look(() =>
+        db.column<RoomId>(ROOMS_HEARD, { chatId, personaId, from: `${chatId}/`, upTo: `${chatId}0` }),
+      ),
     commitFlush: (flush) => database.write(flush.view.room, () => commitFlush(database.zone, flush)),
-    async beginArchive({ chatId, file, room: roomId, personaId, ...span }) {
-      const row = { chatId, file, roomId, personaId, ...ends(span), state: 'writing' };
-      await database.writeOne(chatId, insertInto('archived', SPAN), row);
-    },
     moveWindow: (move) => database.write(move.view.room, () => moveWindow(database.zone, move)),
     openArchives: (of) =>
       database.read(function* () {
@@ -208,13 +225,7 @@ export function viewStore(database: db.Database): ViewStore {
             : yield* db.all<SpanRow>(OPEN_OF_VIEW, { ...of, chatId: roomParts(of.room).chatId });
         return rows.map(toSpan);
       }),
-    settleArchive: (chatId, file) => database.write(chatId, () => settleArchive(chatId, file)),
-    async dropArchive(chatId, file) {
-      await database.writeOne(chatId, `delete from archived where ${IS_FILE} and state = 'writing'`, {
-        chatId,
-        file,
-      });
-    },
+    noteArchive: (archive) => database.write(archive.chatId, () => noteArchive(archive)),
   };
 }
 

@@ -1,4 +1,5 @@
 /** A call that a person has to allow: who is asked and how, what a yes and a no do, and what makes them void. */
+
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +14,7 @@ import type { MattTurn } from '../../src/core/journal.js';
 import type { ModelRequest } from '../../src/core/model.js';
 import { phraseOf } from '../../src/core/phrase.js';
 import type { AnyTool } from '../../src/core/tool.js';
+import { journalOf } from '../contract/store/words.js';
 import { manualClock } from '../fakes/clock.js';
 import { type Answer, type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
@@ -80,7 +82,7 @@ async function die(): Promise<void> {
 const textsTo = (address: string) =>
   on.sent.filter(({ to }) => to.address === address).map(({ part }) => part.text);
 const calls = async () =>
-  (await on.store.journal({ after: 0, most: 100 }))
+  (await journalOf(on.store))
     .map(({ entry }) => entry)
     .filter((entry): entry is MattTurn => entry.type === 'MattTurn' && entry.action.tool === 'run');
 
@@ -241,7 +243,7 @@ describe('a yes', () => {
     expect(await calls()).toMatchObject([
       { status: 'completed', results: { stdout: 'it', stderr: '', code: 0 } },
     ]);
-    const entries = (await on.store.journal({ after: 0, most: 100 })).map(({ entry }) => entry);
+    const entries = (await journalOf(on.store)).map(({ entry }) => entry);
     const [call] = await calls();
     expect(entries).toContainEqual(
       expect.objectContaining({

@@ -1,10 +1,12 @@
 /** The calls of a turn on the record: intent before, outcome after, none run twice, each within its time. */
+
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { Fault } from '../../src/core/errors.js';
 import type { MattTurn } from '../../src/core/journal.js';
 import type { Store } from '../../src/core/store.js';
 import type { AnyTool, ToolContext, ToolResult, Wait } from '../../src/core/tool.js';
+import { journalOf } from '../contract/store/words.js';
 import { manualClock } from '../fakes/clock.js';
 import { type Answer, type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
@@ -35,7 +37,7 @@ async function ask(): Promise<void> {
   await on.settled();
 }
 
-const entries = async () => (await on.store.journal({ after: 0, most: 1_000 })).map(({ entry }) => entry);
+const entries = async () => (await journalOf(on.store)).map(({ entry }) => entry);
 const turns = async () => (await entries()).filter((entry): entry is MattTurn => entry.type === 'MattTurn');
 const callsOf = async (name: string) => (await turns()).filter(({ action }) => action.tool === name);
 const results = () =>

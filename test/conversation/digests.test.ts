@@ -1,6 +1,8 @@
 /** Social digests: what was said elsewhere stands in the control chats once in a period, if anything was. */
+
 import { afterEach, expect, it } from 'vitest';
 import type { GuppiEvent } from '../../src/core/journal.js';
+import { journalOf } from '../contract/store/words.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { ENTRY } from '../harness/journal-shapes.js';
@@ -46,7 +48,7 @@ async function anHour(): Promise<void> {
 const isDigest = (text: unknown) => String(text).includes('Social digest: sum it up.');
 const asked = () => on.asked.filter(({ messages }) => isDigest(messages.at(-1)?.content));
 async function digests(): Promise<GuppiEvent[]> {
-  const all = (await on.store.journal({ after: 0, most: 1_000 })).map(({ entry }) => entry);
+  const all = (await journalOf(on.store)).map(({ entry }) => entry);
   for (const entry of all) expect(ENTRY.safeParse(entry).error, JSON.stringify(entry)).toBeUndefined();
   return all.filter((one) => one.type === 'GUPPIEvent').filter((one) => one.event_type === 'SocialDigest');
 }

@@ -75,12 +75,11 @@ type CommandStore = Pick<
   | 'keepVersion'
   | 'dropVersion'
   | 'versions'
-  | 'turnMessages'
+  | 'messages'
   | 'promptMemory'
   | 'trace'
   | 'whereabouts'
   | 'findWords'
-  | 'filesWithWords'
   | 'eraseWords'
   | 'endErasing'
   | 'tasksElsewhere'
@@ -262,15 +261,15 @@ export function standIn(): StandIn {
         .filter((version) => personaId === null || version.personaId === personaId)
         .filter(({ cause }) => turnId === undefined || cause.turnId === turnId)
         .slice(0, most),
-    turnMessages: async (turnId) => turns.get(turnId) ?? [],
+    messages: async (which) => (Array.isArray(which) ? [] : (turns.get(which.turnId) ?? [])),
     promptMemory: async () => now.given,
     trace: async ({ most }) => traces.slice(0, most),
     whereabouts: async () => ({ window: 12, flushed: 40, archived: 1 }),
     findWords: async (_chatId, phrase) => ({
       messages: messages.filter(({ text }) => phrase.isIn(text)).length,
       others: now.others.filter((text) => phrase.isIn(text)).length,
+      files: [],
     }),
-    filesWithWords: async () => [],
     async eraseWords(_chatId, phrase, by) {
       done.push('eraseWords');
       for (const message of messages) message.text = phrase.replacedIn(message.text, by);

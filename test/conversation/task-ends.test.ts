@@ -1,10 +1,12 @@
 /** A task that a persona handed on ends: it hears of it behind the history and tells people, whatever happens meanwhile. */
+
 import { afterEach, describe, expect, it } from 'vitest';
 import type { InsideEvent } from '../../src/conversation/services.js';
 import { type Agents, type Delegation, TASK_COMPLETED, taskEventId } from '../../src/core/task.js';
 import { createDelegation } from '../../src/delegation/tasks.js';
 import { failureReport, outcomeTold, readReport } from '../../src/delegation/viap/report.js';
 import { sessionsSpawn } from '../../src/tools/sessions-spawn.js';
+import { journalOf } from '../contract/store/words.js';
 import { LEAST_REPORT, LEAST_TASK, taskOf } from '../delegation/viap/fixtures.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
@@ -177,7 +179,7 @@ it('a task that a model gives is stored, and its environment is not in the journ
     request: { viap: task },
     parent: { room: 'test_1' },
   });
-  const journal = (await on.store.journal({ after: 0, most: 100 })).map(({ entry }) => entry);
+  const journal = (await journalOf(on.store)).map(({ entry }) => entry);
   expect(JSON.stringify(journal)).not.toContain('swordfish');
   expect(journal).toContainEqual(
     expect.objectContaining({

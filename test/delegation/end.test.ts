@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { summaryOf } from '../../src/delegation/end.js';
+import { journalOf } from '../contract/store/words.js';
 import { type Stage, stage } from './support.js';
 
 const block = (content: string) =>
@@ -57,7 +58,7 @@ describe('the result of a program’s task', () => {
     const id = await here.submit('say');
     (await here.requests(1))[0]?.answers('Said.');
     await here.end(id);
-    const entries = (await here.store.journal({ after: 0, most: 10 })).map(({ entry }) => entry);
+    const entries = (await journalOf(here.store)).map(({ entry }) => entry);
     expect(entries).toContainEqual(
       expect.objectContaining({
         ...{ event_type: 'TaskCompleted', agent: 'utility' },

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
 import type { Work } from '../../src/core/task.js';
 import { createRunner } from '../../src/delegation/runner.js';
+import { journalOf } from '../contract/store/words.js';
 import { AGENT, all, BOUNDS, delegated, OWNER, reportOf, type Stage, stage, until } from './support.js';
 
 const MINUTE = 60_000;
@@ -285,7 +286,7 @@ describe('a runner', () => {
       await here.end('two');
       of('one')?.answers(reportOf('one', { summary: 'One.' }));
       await here.end('one');
-      const told = (await here.store.journal({ after: 0, most: 100 })).flatMap(({ entry }) =>
+      const told = (await journalOf(here.store)).flatMap(({ entry }) =>
         entry.type === 'GUPPIEvent' && entry.event_type === 'TaskCompleted'
           ? [JSON.stringify(entry.content)]
           : [],

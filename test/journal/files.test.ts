@@ -233,7 +233,7 @@ describe('what was forgotten', () => {
   it('is found where only the journal still has it', async () => {
     await receive(store, [message('1', 'hi')]);
     await enter(intent('a', AT, SECRET));
-    expect(await store.findWords(CHAT, phraseOf('4711'))).toEqual({ messages: 0, others: 1 });
+    expect(await store.findWords(CHAT, phraseOf('4711'))).toEqual({ messages: 0, others: 1, files: [] });
   });
 
   it('by a reset, is in no file; that it happened stays, and so does what is not of this conversation', async () => {

@@ -142,7 +142,7 @@ describe('what was forgotten', () => {
       await receive(store, [edit(`long ${n}`, 'y'.repeat((n * 97) % 3_000))]);
     }
     await erase();
-    expect(await store.findWords(CHAT, phrase)).toEqual({ messages: 0, others: 0 });
+    expect(await store.findWords(CHAT, phrase)).toEqual({ messages: 0, others: 0, files: [] });
     expect(await timesIn(SECRET)).toBe(0);
   });
 

@@ -19,6 +19,7 @@ import {
   edit,
   exchange,
   finish,
+  journalOf,
   lease,
   message,
   NOW,
@@ -151,7 +152,7 @@ describe('query plans', () => {
     expect(sorting.map((sql) => /\sfrom "?(\w+)/.exec(sql)?.[1]).sort()).toEqual([
       'archived',
       'archived',
-      ...Array<string>(4).fill('journal'),
+      ...Array<string>(3).fill('journal'),
       'message',
       'message',
       'offer',
@@ -232,7 +233,6 @@ async function useEverything(store: Store): Promise<void> {
   await store.settle(next?.id ?? 0, { kind: 'retry', notBefore: 0, uncertain: true, reason: '' }, NOW);
   await store.settle(next?.id ?? 0, { kind: 'found', platformMessageId: '1' }, NOW);
   await store.recordedIn(CHAT);
-  await store.newestSent('test');
   await store.settle(next?.id ?? 0, { kind: 'sent', platformMessageId: '1' }, NOW);
   await store.settle(next?.id ?? 0, { kind: 'refused', reason: '' }, NOW);
   await store.receive({
@@ -337,14 +337,14 @@ async function useViews(store: Store): Promise<void> {
   });
   await store.settle((await nextOf(store, room))?.id ?? 0, { kind: 'sent', platformMessageId: 'p1' }, NOW);
   await store.promptMemory(room, personaId);
-  await store.turnMessages('v1');
+  await store.messages({ turnId: 'v1' });
   await store.roomsHeard(room, personaId);
   const to = { heardAfter: 1_000, messageId: 0 };
   const span = { chatId: room, room, personaId, after: BEGINNING, to };
   await store.span({ room, personaId, after: BEGINNING, upTo: to, limit: 9, overheard: 9 });
   const move = { to, summary: 's', usage: { inputTokens: 1, outputTokens: 1 }, now: NOW };
   const view = () => store.view(room, personaId);
-  for (const file of ['a.md', 'b.md', 'c.md']) await store.beginArchive({ ...span, file });
+  for (const file of ['a.md', 'b.md', 'c.md']) await store.noteArchive({ ...span, file, state: 'writing' });
   await store.moveWindow({ ...move, view: await view(), archive: 'a.md' });
   await store.trace({ chatId: room, wanted: { platformMessageId: '1' }, most: 9 });
   await store.trace({ chatId: room, wanted: { platformMessageId: 'p1' }, most: 9 });
@@ -368,8 +368,8 @@ async function useViews(store: Store): Promise<void> {
     ],
   });
   await store.commitFlush({ view: await view(), to, usage: move.usage, now: NOW });
-  await store.settleArchive(room, 'a.md');
-  await store.dropArchive(room, 'b.md');
+  await store.noteArchive({ chatId: room, file: 'a.md', state: 'settled' });
+  await store.noteArchive({ chatId: room, file: 'b.md', state: 'dropped' });
   const cause = { kind: 'turn' as const, personaId, turnId: 'v1' };
   const version = { chatId: room, personaId, file: 'default/MEMORY.md', tier: 1 as const, cause };
   await store.keepVersion({ ...version, id: 'a', before: 'b', after: 'c', at: NOW });
@@ -436,11 +436,11 @@ async function useJournal(store: Store): Promise<void> {
     ],
     'me',
   );
+  await journalOf(store);
   await store.journal({ after: 0, most: 9 });
-  await store.journalPhases({ after: 0, most: 9 });
   const [first] = await store.unfiled(null);
   if (first) await store.filed([first]);
-  await store.entriesAt([1]);
+  await store.journal({ at: [1] });
 }
 
 /** What is left: verbs that read, and those of turns that wait or show what is not final. */
@@ -482,12 +482,11 @@ async function useRest(store: Store): Promise<void> {
   await store.decide({ id: 'none', by: null, now: NOW, refusal: told });
   await store.openArchives({ room, personaId });
   await store.allHeard(room, [personaId], [1]);
-  await store.hasOtherRooms(room);
   await store.heardViews(null, 9);
   await store.heardSince({ room, personaId, addressed: true, after: BEGINNING, most: 9 });
   await store.visible({ chatId: room, personaId }, [1]);
-  await store.newestSaid();
-  await store.saidSince({ chats: [room], after: 0, upTo: 9 });
+  await store.saidSince({ chats: [], after: null });
+  await store.saidSince({ chats: [room], after: 0 });
   await store.question({ room, senderId: 'test_ann', now: NOW });
   await store.messages([1]);
   await store.notedTurn(room, 'p1');
@@ -517,7 +516,6 @@ async function useRest(store: Store): Promise<void> {
     now: NOW,
   });
   await store.sizes();
-  await store.shrink(1);
   await receive(store, [{ kind: 'apart', room }]);
   const later = NOW + 9 * 86_400_000;
   await store.prune({ before: later, now: later, most: 999 });

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { JournalEntry, MattTurn } from '../../src/core/journal.js';
 import type { Store } from '../../src/core/store.js';
-import { delivery, exchange, forget, NOW, nextOf, recovered } from '../contract/store/words.js';
+import { delivery, exchange, forget, journalOf, NOW, nextOf, recovered } from '../contract/store/words.js';
 import { openMade, type Place } from './place.js';
 
 let place: Place;
@@ -20,10 +20,10 @@ const reply = (text = 'words') => exchange(store, 't1', 'hi', { deliveries: [del
 const isSend = (entry: JournalEntry): entry is MattTurn =>
   entry.type === 'MattTurn' && entry.action.tool === 'send_message';
 async function sendsSeenBy(reader: Store): Promise<MattTurn[]> {
-  return (await reader.journal({ after: 0, most: 100 })).map(({ entry }) => entry).filter(isSend);
+  return (await journalOf(reader)).map(({ entry }) => entry).filter(isSend);
 }
 async function phasesSeenBy(reader: Store) {
-  const all = await reader.journalPhases({ after: 0, most: 100 });
+  const all = await reader.journal({ after: 0, most: 100 });
   return all
     .map(({ entry }) => entry)
     .filter(isSend)
@@ -69,7 +69,7 @@ it('has no words once they were forgotten', async () => {
   await reply('a secret');
   await forget(store);
   expect(await sendsSeenBy(store)).toMatchObject([{ action: { tool: 'send_message' } }]);
-  const everything = JSON.stringify(await other.journal({ after: 0, most: 100 }));
+  const everything = JSON.stringify(await journalOf(other));
   expect(everything).not.toContain('secret');
   expect(everything).toContain('turn-t1-send-');
 });

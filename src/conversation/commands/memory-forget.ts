@@ -68,7 +68,7 @@ export async function carryOut(call: CommandCall, text: string): Promise<Command
   for (let pass = 0; pass < PASSES && !gone; pass++) {
     await endWork(call);
     await memory.erase(chatId, phrase, await keptByAgents(call));
-    await media.remove(await store.filesWithWords(chatId, phrase));
+    await media.remove((await store.findWords(chatId, phrase)).files);
     await store.eraseWords(chatId, phrase, FORGOTTEN);
     await recall.forget(chatId);
     await journal.caughtUp();

@@ -145,7 +145,7 @@ async function whence({ store, zone }: Services, version: Version, about: string
   const { kind, turnId, personaId } = version.cause;
   if (kind === 'flush') return `${noted}, during a memory flush`;
   if (kind === 'night') return `${noted}, during the nightly consolidation`;
-  const message = closest(turnId === null ? [] : await store.turnMessages(turnId), about);
+  const message = closest(turnId === null ? [] : await store.messages({ turnId }), about);
   if (!message) return `${noted}; the conversation is no longer kept`;
   // A control chat can write to other chats' memory, but its messages are not for them.
   if (roomParts(message.room).chatId !== version.chatId) return `${noted}, from another chat`;

@@ -146,7 +146,7 @@ async function move(
     await archives.remove(chatId, file).catch((error) => {
       log.warn({ err: error, chat: chatId, file }, 'unneeded archive not removed');
     });
-    await store.dropArchive(chatId, file);
+    await store.noteArchive({ chatId, file, state: 'dropped' });
   }
   return 'dropped';
 }
@@ -182,7 +182,8 @@ async function archive(
   const head = headOf(services, reason, isSeen);
   const file = await archives.newName(head);
   // Recorded before the file is written, so that a file left incomplete by a crash is found and removed.
-  await store.beginArchive({ chatId: chat.id, file, room, personaId, after, to });
+  const span = { chatId: chat.id, file, room, personaId, after, to };
+  await store.noteArchive({ ...span, state: 'writing' });
   const messages = await copySpan(services, { after, upTo: to }, file, head);
   metrics.count('archives_total', { flushed: String(isSeen) });
   return { file, messages };

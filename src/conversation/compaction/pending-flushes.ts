@@ -65,7 +65,7 @@ export class PendingFlushes {
       }
       // The file first: after a crash in between, the next call settles the row.
       await archives.mark(chatId, file, 'flushed');
-      await store.settleArchive(chatId, file);
+      await store.noteArchive({ chatId, file, state: 'settled' });
     }
     if (isOwed) this.add({ room, personaId });
     else this.views.delete(viewKey({ room, personaId }));
@@ -173,7 +173,7 @@ export class PendingFlushes {
     for (const { chatId, file, state } of await store.openArchives({ room, personaId })) {
       if (state !== 'writing') continue;
       await archives.remove(chatId, file);
-      await store.dropArchive(chatId, file);
+      await store.noteArchive({ chatId, file, state: 'dropped' });
     }
     return 'nothing';
   }

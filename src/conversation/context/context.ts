@@ -155,7 +155,7 @@ async function recalledFor(
     view.windowAfter.messageId > 0 ||
     overheard >= settings.overheardMessages ||
     (await memory.holdsMore(scope, shown)) ||
-    (await store.hasOtherRooms(room));
+    (await store.roomsHeard(chat.id, personaId)).some((heard) => heard !== room);
   if (!knowsMore) return null;
   const inPrompt = `${shown.memory}\n${shown.dailyLog}`;
   const except = { room, after: view.windowAfter };

@@ -73,7 +73,7 @@ export async function reaction(
   // Without an id, the newest of the messages that the turn answers.
   const message =
     messageId === null
-      ? (await store.turnMessages(turnId)).findLast(isOfPerson)
+      ? (await store.messages({ turnId })).findLast(isOfPerson)
       : (await store.window({ room, personaId, limit, overheard, except: [] })).messages.find(
           ({ id }) => id === messageId,
         );

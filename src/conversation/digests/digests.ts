@@ -58,7 +58,8 @@ async function load({ store, clock }: Services): Promise<Covered> {
   const stored = await store.setting(SETTING);
   if (stored !== null) return JSON.parse(stored);
   // Skip messages from before digests were configured.
-  const first = { at: clock.now(), upTo: await store.newestSaid() };
+  const { upTo } = await store.saidSince({ chats: [], after: null });
+  const first = { at: clock.now(), upTo };
   await store.setSetting(SETTING, JSON.stringify(first));
   return first;
 }
@@ -72,8 +73,7 @@ async function digest(
 ): Promise<void> {
   const { store, clock } = services;
   const now = clock.now();
-  const upTo = await store.newestSaid();
-  const said = await store.saidSince({ chats, after: covered.upTo, upTo });
+  const { said, upTo } = await store.saidSince({ chats, after: covered.upTo });
   const summaries: string[] = [];
   for (const chatId of chats) {
     const ofChat = said.filter((one) => one.chatId === chatId);

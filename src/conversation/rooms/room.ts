@@ -127,7 +127,7 @@ async function beginTurn(
   const batch =
     mine.length === turn.batch.length
       ? mine.map((message) => ({ ...message, turnId: id }))
-      : await store.turnMessages(id);
+      : await store.messages({ turnId: id });
   // Only notices about this turn's messages: in a group, nobody is told about a failed voice note that was not for us.
   const ours = notices.filter(({ message }) => turn.batch.includes(message.id));
   if (ours.length > 0) await tellFileNotices(services, chat, room, ours);

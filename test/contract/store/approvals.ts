@@ -14,12 +14,14 @@ import {
   command,
   delivery,
   finish,
+  journalOf,
   lease,
   looked,
   MINUTE,
   message,
   NOW,
   offerOf,
+  pruned,
   receive,
 } from './words.js';
 
@@ -87,7 +89,7 @@ export function approvalContract(under: StoreUnderTest): void {
     return claimed?.turn?.steps ?? [];
   }
   const entry = async (turnId = 't1') =>
-    (await under.store.journal({ after: 0, most: 100 }))
+    (await journalOf(under.store))
       .map((each) => each.entry)
       .find((each): each is MattTurn => each.id === callEntryId(turnId, 'c1'));
   async function run(...effects: CommandEffect[]) {
@@ -184,9 +186,7 @@ export function approvalContract(under: StoreUnderTest): void {
     it('goes with its retention', async () => {
       const { until } = await asked();
       await under.store.decide(yes('CODE1', no));
-      for (let gone = 1; gone > 0; ) {
-        gone = await under.store.prune({ before: until + MINUTE, now: until + MINUTE, most: 100 });
-      }
+      await pruned(under.store, until + MINUTE);
       expect(await askedCall(under.store, 'CODE1', NOW)).toBeNull();
     });
   });
@@ -211,7 +211,7 @@ export function approvalContract(under: StoreUnderTest): void {
       await under.store.post({ ...to, delivery: delivery('tool:t1:aside', 'wait') });
       await finish(under.store, turn, 't1', { outcome: 'parked', reply: null });
       expect(await entry()).toMatchObject({ status: 'interrupted' });
-      const all = (await under.store.journal({ after: 0, most: 100 })).map((each) => each.entry);
+      const all = (await journalOf(under.store)).map((each) => each.entry);
       expect(all.find(({ id }) => id.includes('-send-'))).toMatchObject({ status: 'pending' });
     });
 

@@ -23,12 +23,14 @@ import {
   exchange,
   finish,
   forget,
+  journalOf,
   lease,
   looked,
   MINUTE,
   message,
   NOW,
   offerOf,
+  pruned,
   receive,
   recovered,
   waitingTexts,
@@ -103,7 +105,7 @@ export function delegatedContract(under: StoreUnderTest): void {
     ...{ kind: 'outcome', id, status: 'completed', results: { output: 'the report' }, at: NOW + 9 },
   });
   const completions = async () =>
-    (await under.store.journal({ after: 0, most: 1_000 }))
+    (await journalOf(under.store))
       .map(({ entry }) => entry)
       .filter((entry): entry is GuppiEvent => entry.type === 'GUPPIEvent')
       .filter((entry) => entry.event_type === 'TaskCompleted');
@@ -294,7 +296,7 @@ export function delegatedContract(under: StoreUnderTest): void {
       await spawned(store, 't2', { ids: ['k2'] });
       await claimedTask(store);
       await store.finishTask(ending('k2'), 'me');
-      while ((await store.prune({ before: NOW - DAY, now: NOW, most: 50 })) >= 50);
+      await pruned(store, NOW - DAY, NOW);
       expect(await store.task('k1')).toBeNull();
       expect(await store.task('k2')).not.toBeNull();
     });

@@ -100,9 +100,9 @@ export function fileContract(under: StoreUnderTest): void {
         isIn: (words: string) => words.includes('secret'),
         replacedIn: (words: string, by: string) => words.replaceAll('secret', by),
       };
-      expect(await under.store.filesWithWords(CHAT, phrase as never)).toEqual(['test_1/a.jpg']);
+      expect((await under.store.findWords(CHAT, phrase as never)).files).toEqual(['test_1/a.jpg']);
       await under.store.eraseWords(CHAT, phrase as never, '…');
-      expect(await under.store.filesWithWords(CHAT, phrase as never)).toEqual([]);
+      expect((await under.store.findWords(CHAT, phrase as never)).files).toEqual([]);
       const ask = { room: CHAT, personaId: 'default', limit: 10, overheard: 10, except: [] };
       const { messages } = await under.store.window(ask);
       expect(JSON.stringify(messages)).not.toContain('secret');
@@ -235,16 +235,17 @@ export function fileContract(under: StoreUnderTest): void {
   });
 
   it('knows the last message or command of each room', async () => {
-    expect(await under.store.newest('test')).toEqual([]);
+    const heard = async (channel: string) => (await under.store.newest(channel)).heard;
+    expect(await heard('test')).toEqual([]);
     await receive(under.store, [message('1', 'hi'), message('2', 'in a topic', { threadId: '45' })]);
     await receive(under.store, [command('3', 'help'), message('4', 'ho', { chat: chatAt('test_2') })]);
     await exchange(under.store, 't1', 'fifth', { room: 'test_2' });
-    expect((await under.store.newest('test')).sort((a, b) => (a.address < b.address ? -1 : 1))).toEqual([
+    expect((await heard('test')).sort((a, b) => (a.address < b.address ? -1 : 1))).toEqual([
       { address: '1', threadId: null, platformMessageId: '3' },
       { address: '1', threadId: '45', platformMessageId: '2' },
       { address: '2', threadId: null, platformMessageId: 'in-t1' },
     ]);
-    expect(await under.store.newest('other')).toEqual([]);
+    expect(await heard('other')).toEqual([]);
   });
 
   it('finds a delivery by its id, sent or not', async () => {

@@ -16,11 +16,13 @@ import {
   finish,
   forget,
   HOUR,
+  journalOf,
   lease,
   MINUTE,
   message,
   NOW,
   nextOf,
+  pruned,
   receive,
   recovered,
 } from './words.js';
@@ -45,7 +47,7 @@ export function journalContract(under: StoreUnderTest): void {
   const C1 = callEntryId('t1', 'c1');
 
   async function entries(): Promise<JournalEntry[]> {
-    const all = await under.store.journal({ after: 0, most: 1_000 });
+    const all = await journalOf(under.store);
     for (const { entry } of all) expect(ENTRY.safeParse(entry).error, JSON.stringify(entry)).toBeUndefined();
     return all.map(({ entry }) => entry);
   }
@@ -255,7 +257,7 @@ export function journalContract(under: StoreUnderTest): void {
       const told: string[] = [];
       let after = 0;
       for (;;) {
-        const [phase] = await under.store.journalPhases({ after, most: 1 });
+        const [phase] = await under.store.journal({ after, most: 1 });
         if (!phase) break;
         after = phase.mark;
         told.push(`${phase.entry.id} ${'status' in phase.entry ? phase.entry.status : ''}`);
@@ -263,7 +265,7 @@ export function journalContract(under: StoreUnderTest): void {
       }
       const all = ['a pending', 'b pending', 'b completed', 'c pending', 'a completed'];
       expect(told).toEqual(all.map((each) => `turn-${each}`));
-      const marks = (await under.store.journalPhases({ after: 2, most: 9 })).map(({ mark }) => mark);
+      const marks = (await under.store.journal({ after: 2, most: 9 })).map(({ mark }) => mark);
       expect(marks).toEqual([3, 4, 5]);
     });
 
@@ -324,8 +326,7 @@ export function journalContract(under: StoreUnderTest): void {
     it('keeps what is not old, and everything pending', async () => {
       await under.store.append([intent('turn-a'), intent('turn-b'), outcome('turn-b')], 'me');
       await under.store.append([intent('turn-c'), outcome('turn-c'), intent('turn-d')], 'me');
-      const prune = () => under.store.prune({ before: NOW + HOUR, now: NOW + HOUR, most: 1 });
-      while ((await prune()) > 0);
+      await pruned(under.store, NOW + HOUR, NOW + HOUR, 1);
       // The newest change stays, so that no number is given twice.
       const left = (await entries()).map(({ id }) => id);
       expect(left.sort()).toEqual(['turn-a', 'turn-d']);

@@ -213,7 +213,7 @@ export function keepingContract(under: StoreUnderTest): void {
     const [first = 0, second = 0, third = 0] = (await looked(under.store)).waiting.map(({ id }) => id);
     const batch = [second, first];
     const turn = await begun(under.store, 't1', { batch, noted: [third], hearers: ['luna'] });
-    const texts = async (id: string) => (await under.store.turnMessages(id)).map(({ text }) => text);
+    const texts = async (id: string) => (await under.store.messages({ turnId: id })).map(({ text }) => text);
     expect(await texts('t1'), 'while it runs').toEqual(['one', 'two']);
     await finish(under.store, turn, 't1');
     expect(await texts('t1')).toEqual(['one', 'two']);
@@ -228,7 +228,10 @@ export function keepingContract(under: StoreUnderTest): void {
   describe('words', () => {
     const WORDS = 'the blue house';
     const phrase = phraseOf(WORDS);
-    const count = (chatId = CHAT, of = phrase) => under.store.findWords(chatId, of);
+    const count = async (chatId = CHAT, of = phrase) => {
+      const { files: _, ...counts } = await under.store.findWords(chatId, of);
+      return counts;
+    };
     const erase = async (of = phrase, by = '…') => {
       await under.store.eraseWords(CHAT, of, by);
       await under.store.endErasing(CHAT, of, by);

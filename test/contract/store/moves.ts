@@ -120,7 +120,7 @@ export function moveContract(under: StoreUnderTest): void {
       expect(await open()).toEqual([`${ARCHIVE} unflushed`]);
       await flush(to);
       expect(await open(), 'the file does not say so yet').toEqual([`${ARCHIVE} unflushed`]);
-      await under.store.settleArchive(CHAT, ARCHIVE);
+      await under.store.noteArchive({ chatId: CHAT, file: ARCHIVE, state: 'settled' });
       expect(await open()).toEqual([]);
     });
 
@@ -142,13 +142,14 @@ export function moveContract(under: StoreUnderTest): void {
       const [first, to] = [await place('q1'), await place('q3')];
       await onView(CHAT, 'luna').archive(BEGINNING, to, 'of luna.md');
       await onView(`${CHAT}/5`).archive(BEGINNING, to, 'of a thread.md');
-      await under.store.beginArchive({
+      await under.store.noteArchive({
         chatId: 'test_2',
         room: 'test_2',
         personaId: 'default',
         file: 'of another chat.md',
         after: BEGINNING,
         to,
+        state: 'writing',
       });
       await archive(first, to, 'without the first.md');
       await archive(BEGINNING, await place('q2'), 'without the last.md');
@@ -236,14 +237,14 @@ export function moveContract(under: StoreUnderTest): void {
       const { place, archive, move, open } = onView();
       const to = await place('q1');
       await archive(BEGINNING, to);
-      await under.store.dropArchive(CHAT, 'another.md');
-      await under.store.dropArchive('test_2', ARCHIVE);
+      await under.store.noteArchive({ chatId: CHAT, file: 'another.md', state: 'dropped' });
+      await under.store.noteArchive({ chatId: 'test_2', file: ARCHIVE, state: 'dropped' });
       expect(await open()).toEqual([`${ARCHIVE} writing`]);
-      await under.store.dropArchive(CHAT, ARCHIVE);
+      await under.store.noteArchive({ chatId: CHAT, file: ARCHIVE, state: 'dropped' });
       expect(await open()).toEqual([]);
       await archive(BEGINNING, to);
       await move(to, { archive: ARCHIVE });
-      await under.store.dropArchive(CHAT, ARCHIVE);
+      await under.store.noteArchive({ chatId: CHAT, file: ARCHIVE, state: 'dropped' });
       expect(await open()).toEqual([`${ARCHIVE} unflushed`]);
     });
 
@@ -252,16 +253,18 @@ export function moveContract(under: StoreUnderTest): void {
       const { place, archive, move, open, flush } = onView();
       const to = await place('reply of default1');
       await archive(BEGINNING, to);
-      await under.store.settleArchive(CHAT, ARCHIVE);
+      await under.store.noteArchive({ chatId: CHAT, file: ARCHIVE, state: 'settled' });
       expect(await open(), 'it is not even whole').toEqual([`${ARCHIVE} writing`]);
       await move(to, { archive: ARCHIVE });
       await flush(await place('q1'));
-      await expect(under.store.settleArchive(CHAT, ARCHIVE)).rejects.toMatchObject(refused);
+      await expect(
+        under.store.noteArchive({ chatId: CHAT, file: ARCHIVE, state: 'settled' }),
+      ).rejects.toMatchObject(refused);
       expect(await open()).toEqual([`${ARCHIVE} unflushed`]);
       await flush(to);
-      await under.store.settleArchive(CHAT, ARCHIVE);
-      await under.store.settleArchive(CHAT, ARCHIVE);
-      await under.store.settleArchive(CHAT, 'unknown.md');
+      await under.store.noteArchive({ chatId: CHAT, file: ARCHIVE, state: 'settled' });
+      await under.store.noteArchive({ chatId: CHAT, file: ARCHIVE, state: 'settled' });
+      await under.store.noteArchive({ chatId: CHAT, file: 'unknown.md', state: 'settled' });
       expect(await open()).toEqual([]);
     });
 
@@ -274,7 +277,7 @@ export function moveContract(under: StoreUnderTest): void {
       await archive(BEGINNING, aside);
       await move(aside, { archive: ARCHIVE });
       expect(await open(), 'the file does not say so yet').toEqual([`${ARCHIVE} unflushed`]);
-      await under.store.settleArchive(CHAT, ARCHIVE);
+      await under.store.noteArchive({ chatId: CHAT, file: ARCHIVE, state: 'settled' });
       expect(await open()).toEqual([]);
     });
   });
@@ -337,7 +340,7 @@ export function moveContract(under: StoreUnderTest): void {
       await forget(under.store);
       expect(await move(to, { view: seen, archive: ARCHIVE })).toBe(false);
       expect(await open(), 'or the next process would not find the file').toEqual([`${ARCHIVE} writing`]);
-      await under.store.dropArchive(CHAT, ARCHIVE);
+      await under.store.noteArchive({ chatId: CHAT, file: ARCHIVE, state: 'dropped' });
       expect(await open()).toEqual([]);
     });
 
@@ -354,7 +357,7 @@ export function moveContract(under: StoreUnderTest): void {
       const { messages } = await under.store.span(rest);
       expect(messages.map(({ text }) => text)).toEqual(['q3', 'reply of default3']);
       await flush(to);
-      await under.store.settleArchive(CHAT, ARCHIVE);
+      await under.store.noteArchive({ chatId: CHAT, file: ARCHIVE, state: 'settled' });
       expect(await open()).toEqual([]);
     });
   });

@@ -17,6 +17,7 @@ import {
   message,
   NOW,
   offerOf,
+  pruned,
   receive,
 } from './words.js';
 
@@ -225,9 +226,9 @@ export function offerContract(under: StoreUnderTest): void {
     expect(left).toEqual({
       ...{ label: `the ${FORGOTTEN}`, command: { name: 'memory', argument: `yes ${FORGOTTEN}` } },
     });
-    expect(await under.store.prune({ before: NOW, now: UNTIL, most: 100 })).toBe(0);
+    expect(await pruned(under.store, NOW, UNTIL)).toBe(0);
     expect(await open()).toEqual(['key-1']);
-    expect(await under.store.prune({ before: NOW, now: UNTIL + 1, most: 100 })).toBe(1);
+    expect(await pruned(under.store, NOW, UNTIL + 1)).toBe(1);
     await offered({ key: 'key-2' });
     await under.store.quieten();
     expect(await open()).toEqual([]);

@@ -19,7 +19,7 @@ export function oneView(store: Store, room = CHAT, personaId = 'default') {
       return store.moveWindow({ view: await view(), to, ...given, ...more });
     },
     archive: (after: Position, to: Position, file = ARCHIVE) =>
-      store.beginArchive({ chatId: CHAT, room, personaId, file, after, to }),
+      store.noteArchive({ chatId: CHAT, room, personaId, file, after, to, state: 'writing' }),
     open: async () =>
       (await store.openArchives({ channels: ['test'] })).map(({ file, state }) => `${file} ${state}`),
   };

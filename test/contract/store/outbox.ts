@@ -171,9 +171,9 @@ export function outboxContract(under: StoreUnderTest): void {
       const deliveries = [delivery('turn:t1', 'a'), delivery('turn:t1', 'b', { part: 1 })];
       await finish(under.store, turn, 't1', { deliveries });
       expect(await known()).toEqual(new Set(['1', '5', '7']));
-      const sent = await under.store.newestSent('test');
+      const { sent } = await under.store.newest('test');
       expect(sent.map(({ platformMessageId }) => platformMessageId).sort()).toEqual(['5', '6', '7']);
-      expect(await under.store.newestSent('other')).toEqual([]);
+      expect((await under.store.newest('other')).sent).toEqual([]);
     });
 
     it('knows how many of our messages may stand in a chat under an unknown id', async () => {

@@ -480,13 +480,6 @@ export function raceContract(under: StoreUnderTest): void {
           return { found: rows.map(({ entry }) => entry.id), mark: rows.at(-1)?.mark ?? mark };
         },
       );
-      const phases = follow(
-        () => isWriting,
-        async (mark: number) => {
-          const rows = await reader.journalPhases({ after: mark, most: 40 });
-          return { found: rows.map(({ entry }) => entry.id), mark: rows.at(-1)?.mark ?? mark };
-        },
-      );
       const unfiled = follow(
         () => isWriting,
         async (mark: number) => {
@@ -498,8 +491,7 @@ export function raceContract(under: StoreUnderTest): void {
       const words = follow(
         () => isWriting,
         async (mark: number) => {
-          const upTo = await reader.newestSaid();
-          const found = await reader.saidSince({ chats, after: mark, upTo });
+          const { said: found, upTo } = await reader.saidSince({ chats, after: mark });
           return { found: found.map(({ text }) => text), mark: Math.max(mark, upTo) };
         },
       );
@@ -519,7 +511,7 @@ export function raceContract(under: StoreUnderTest): void {
       );
       isWriting = false;
       expect((await words).sort()).toEqual(written.sort());
-      for (const followed of [changes, phases, unfiled]) {
+      for (const followed of [changes, unfiled]) {
         const found = await followed;
         expect(new Set(found).size).toBe(written.length);
         expect(found).toHaveLength(written.length);

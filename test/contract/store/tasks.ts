@@ -13,7 +13,7 @@ import {
   type TaskEvent,
 } from '../../../src/core/task.js';
 import type { StoreUnderTest } from '../store.js';
-import { DAY, HOUR, lease, MINUTE, NOW, recovered } from './words.js';
+import { DAY, HOUR, journalOf, lease, MINUTE, NOW, pruned, recovered } from './words.js';
 
 export const FREE: TaskBounds = { waiting: 5_000, perRoom: 5, delegated: 8 };
 
@@ -46,7 +46,7 @@ export function intentOf(taskId: string, id = `turn-${taskId}-c1`, more: object 
 }
 
 export async function entryOf(store: Store, id: string): Promise<MattTurn | undefined> {
-  const entries = await store.journal({ after: 0, most: 1_000 });
+  const entries = await journalOf(store);
   return entries
     .map(({ entry }) => entry)
     .find((entry): entry is MattTurn => entry.type === 'MattTurn' && entry.id === id);
@@ -76,9 +76,6 @@ export function taskContract(under: StoreUnderTest): void {
   const me = { id: 'k1', owner: 'me' };
   const statuses = async (id: string) =>
     (await under.store.taskEvents(id)).flatMap((event) => (event.kind === 'status' ? [event.status] : []));
-  const pruned = async (before: number, now: number) => {
-    while ((await under.store.prune({ before, now, most: 7 })) >= 7);
-  };
 
   describe('a task', () => {
     it('is as it was given, is run and ends; its course says so', async () => {
@@ -404,12 +401,12 @@ export function taskContract(under: StoreUnderTest): void {
       await store.noteTask({ id, owner: 'me' }, { events });
       await store.finishTask(ending(id, { status: 'error' }), 'me');
     }
-    await pruned(NOW + 9, NOW + HOUR);
+    await pruned(under.store, NOW + 9, NOW + HOUR, 7);
     expect(await store.tasks(9)).toHaveLength(3);
-    await pruned(NOW + HOUR, NOW + HOUR);
+    await pruned(under.store, NOW + HOUR, NOW + HOUR, 7);
     expect((await store.tasks(9)).map(({ id }) => id)).toEqual(['open', 'keyed']);
     expect(await store.taskEvents('keyed')).toHaveLength(23);
-    await pruned(NOW + HOUR, NOW + 2 * DAY);
+    await pruned(under.store, NOW + HOUR, NOW + 2 * DAY, 7);
     expect((await store.tasks(9)).map(({ id }) => id)).toEqual(['open']);
     // What comes after them has nothing of theirs.
     await added(store, 'next');

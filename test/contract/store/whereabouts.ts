@@ -202,21 +202,29 @@ class World {
     if (!to) return;
     const file = `${this.next++}.md`;
     const after = view.windowAfter;
-    await this.store.beginArchive({ chatId: CHAT, room: CHAT, personaId: who, file, after, to });
+    await this.store.noteArchive({
+      chatId: CHAT,
+      room: CHAT,
+      personaId: who,
+      file,
+      after,
+      to,
+      state: 'writing',
+    });
     const lines = await this.read(who, after, to);
     if (crash) return;
     const common = { view, to, summary: null, usage: null, now: NOW };
     const moved = await this.store.moveWindow({ ...common, archive: file });
     const texts = lines.map(({ text }) => text);
     if (moved) this.accounts[who].files.set(file, texts);
-    else await this.store.dropArchive(CHAT, file);
+    else await this.store.noteArchive({ chatId: CHAT, file: file, state: 'dropped' });
   }
 
   /** What a gateway does when it starts: half archives go, and the oldest flush that is owed is made. */
   private async makeUp(): Promise<void> {
     const open = await this.store.openArchives({ channels: ['test'] });
     for (const { state, file } of open) {
-      if (state === 'writing') await this.store.dropArchive(CHAT, file);
+      if (state === 'writing') await this.store.noteArchive({ chatId: CHAT, file: file, state: 'dropped' });
     }
     const [owed] = open.filter(({ state }) => state === 'unflushed');
     if (!owed) return;
@@ -225,7 +233,7 @@ class World {
     const shown = await this.read(who, view.flushedTo, owed.to);
     await this.store.commitFlush({ view, to: owed.to, usage: null, now: NOW });
     for (const { text } of shown) this.accounts[who].flushed.add(text);
-    await this.store.settleArchive(CHAT, owed.file);
+    await this.store.noteArchive({ chatId: CHAT, file: owed.file, state: 'settled' });
   }
 
   /** The word comes in now, and takes effect later. */

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { NewDelivery } from '../../../src/core/channel.js';
 import { roomId } from '../../../src/core/ids.js';
+import type { JournalEntry } from '../../../src/core/journal.js';
 import type { Receipt } from '../../../src/core/receipt.js';
 import type { Claim, Lease, RoomState, Spent, Store } from '../../../src/core/store.js';
 import {
@@ -324,4 +325,17 @@ export async function askedCall(store: Store, id: string, now = NOW) {
 /** An open offer. */
 export async function offerOf(store: Store, key: string, now = NOW) {
   return (await store.offers({ key }, now))[0] ?? null;
+}
+
+/** The newest form of every entry that is in no archive, by its last change. */
+export async function journalOf(store: Store): Promise<{ mark: number; entry: JournalEntry }[]> {
+  const all = await store.unfiled(0);
+  const entries = all.flatMap(({ changed: mark, entry }) => (entry ? [{ mark, entry }] : []));
+  return entries.sort((a, b) => a.mark - b.mark);
+}
+
+/** Prunes in steps until nothing is left. Returns the number of rows that went. */
+export async function pruned(store: Store, before: number, now = before, most = 50): Promise<number> {
+  const { rows, more } = await store.prune({ before, now, most });
+  return more ? rows + (await pruned(store, before, now, most)) : rows;
 }

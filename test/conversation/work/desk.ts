@@ -1,8 +1,10 @@
 /** An agent's work in this process: the real route and store, a scripted model, and a task that is running. */
+
 import { toolSet } from '../../../src/conversation/turn/call.js';
 import type { MattTurn } from '../../../src/core/journal.js';
 import type { Task, TaskParent, WorkAsk } from '../../../src/core/task.js';
 import type { AnyTool, ToolContext, ToolResult } from '../../../src/core/tool.js';
+import { journalOf } from '../../contract/store/words.js';
 import { manualClock } from '../../fakes/clock.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../../harness/conversation.js';
 
@@ -94,7 +96,7 @@ export async function desk(options: WorkbenchOptions = {}): Promise<Desk> {
       return claimed;
     },
     calls: async (name) =>
-      (await on.store.journal({ after: 0, most: 1_000 }))
+      (await journalOf(on.store))
         .map(({ entry }) => entry)
         .filter((entry): entry is MattTurn => entry.type === 'MattTurn' && entry.action.tool === name),
     textsTo: (address) => on.sent.filter(({ to }) => to.address === address).map(({ part }) => part.text),

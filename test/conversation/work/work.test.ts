@@ -1,10 +1,12 @@
 /** One request to an agent: the same loop as a turn, on record, paid for, and ended by whatever ends it. */
+
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { toolSet } from '../../../src/conversation/turn/call.js';
 import type { Authorisation } from '../../../src/core/authorisation.js';
 import type { GuppiEvent } from '../../../src/core/journal.js';
 import type { ModelMessage } from '../../../src/core/model.js';
 import type { ToolContext, TurnKind } from '../../../src/core/tool.js';
+import { journalOf } from '../../contract/store/words.js';
 import type { Answer } from '../../harness/conversation.js';
 import { CONTROL, type Desk, desk, done, RULES, tool } from './desk.js';
 
@@ -436,7 +438,7 @@ describe('a call that begins what outlives its turn', () => {
     await at.on.settled();
     expect(at.textsTo('1')).toEqual(['so: begun']);
     expect(await at.calls('spawn')).toMatchObject([{ status: 'pending', results: null, agent: 'default' }]);
-    const events = (await at.on.store.journal({ after: 0, most: 99 })).flatMap(({ entry }) =>
+    const events = (await journalOf(at.on.store)).flatMap(({ entry }) =>
       entry.type === 'GUPPIEvent' ? [entry] : [],
     );
     expect(events.filter((each: GuppiEvent) => each.event_type === 'TaskCompleted')).toEqual([]);
