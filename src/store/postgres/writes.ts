@@ -141,9 +141,7 @@ class WriteQueue {
   add<T>(of: WorkedOn, verb: () => Verb<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.waiting.push({ subjects: subjectsOf(of), verb, resolve, reject });
-      this.draining ??= this.drain().finally(() => {
-        this.draining = null;
-      });
+      this.draining ??= this.drain();
     });
   }
 
@@ -162,6 +160,8 @@ class WriteQueue {
       this.waiting = [];
       await this.run(batch);
     }
+    // In the same pass as the last look: a write that is added later finds nobody draining.
+    this.draining = null;
   }
 
   private async run(batch: QueuedWrite[]): Promise<void> {
