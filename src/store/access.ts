@@ -57,7 +57,6 @@ const REVOKE = 'update approval set revoked_at = approved_at where id = ? and re
 const ALL_IDS = `
   with chat (id) as (select coalesce((select chat_id from alias where id = @id), @id))
   select id from chat union all select alias.id from alias join chat on alias.chat_id = chat.id`;
-const OWNERS = 'select id from approval where owner = 1 and revoked_at is null';
 // If a chat's id differs from its person's, the author of its messages identifies the person. Messages that the
 // account's own holder wrote (`quiet`) do not count.
 const DIRECT_CHATS = `
@@ -69,12 +68,20 @@ const DIRECT_CHATS = `
     ) as writer from chat where kind = 'direct'`;
 type DirectRow = ChatRow & { writer: string | null };
 
-function* approval(id: string): db.Verb<{ owner: number; kind: ApprovedKind } | undefined> {
-  return yield* db.one('select owner, kind from approval where id = ? and revoked_at is null', id);
+const approvals = (which: string) =>
+  `select id, owner, kind from approval where ${which} and revoked_at is null`;
+interface Approval {
+  id: ChatId;
+  owner: number;
+  kind: ApprovedKind;
 }
 
-function* requestOf(id: string): db.Verb<PairingRow | undefined> {
-  return yield* db.one<PairingRow>(requestWhere('id = @id'), { id });
+function* approval(id: ChatId): db.Verb<Approval | undefined> {
+  return yield* db.one<Approval>(approvals('id = ?'), id);
+}
+
+function* requestOf(id: ChatId): db.Verb<PairingRow | undefined> {
+  return yield* db.one<PairingRow>(requestWhere('id = ?'), id);
 }
 
 /** Whether to give an unknown sender a code. */
@@ -110,29 +117,18 @@ function* requestPairing(ask: PairingAsk, request: Request) {
     expiresAt,
     ...to,
   });
-  yield* putDelivery(answer, delivery);
-  for (const { post, offer } of announcements) {
+  for (const post of [answer, ...announcements.map((each) => each.post)])
     yield* putDelivery(post, post.delivery);
-    yield* addOffer(offer);
-  }
+  for (const { offer } of announcements) yield* addOffer(offer);
   return 'asked';
 }
 
-async function noteGroup(
-  database: db.Database,
-  group: Parameters<AccessStore['noteGroup']>[0],
-): Promise<boolean> {
+async function noteGroup(database: db.Database, group: Parameters<AccessStore['noteGroup']>[0]) {
   const { chatId: id, within = id, title: name, now, keepMs, most } = group;
   const expiresAt = now + keepMs;
+  const before = await database.look(() => requestOf(id));
   // Repeated mentions within an hour are not worth a write.
-  const isNoted = (row?: PairingRow) =>
-    row?.name === name && row.expiresAt !== null && row.expiresAt > expiresAt - HOUR_MS;
-  if (
-    await database.look(function* () {
-      return isNoted(yield* requestOf(id));
-    })
-  )
-    return false;
+  if (before?.name === name && (before.expiresAt ?? 0) > expiresAt - HOUR_MS) return false;
   return database.write(db.ACCESS, function* () {
     const known = yield* requestOf(id);
     const waits = known !== undefined && (known.expiresAt ?? 0) > now;
@@ -145,20 +141,22 @@ async function noteGroup(
   });
 }
 
+function* directChats(of: ReadonlySet<ChatId>): db.Verb<DirectRow[]> {
+  const all = yield* db.all<DirectRow>(DIRECT_CHATS);
+  return all.filter(({ chatId, writer }) => of.has(chatId) || of.has(writer ?? ''));
+}
+
 /** A person or group to approve, and where to announce it. */
 interface FoundApplicant {
   id: ChatId;
   kind: ApprovedKind;
   name: string | null;
-  to: { chatId: ChatId; channel: string; address: string; threadId: string | null; speaker: string } | null;
+  to: Pick<PairingRow, 'chatId' | 'channel' | 'address' | 'threadId' | 'speaker'> | null;
 }
 
 /** Stored data takes precedence over guesses from the id's form. */
-function* findApplicant({
-  codeOrId,
-  looksLike,
-  now,
-}: Parameters<AccessStore['applicant']>[0]): db.Verb<FoundApplicant | null> {
+function* findApplicant(ask: Parameters<AccessStore['applicant']>[0]): db.Verb<FoundApplicant | null> {
+  const { codeOrId, looksLike, now } = ask;
   const given = codeOrId.replace(/\s+/g, '');
   if (given === '') return null;
   const id = (yield* db.value<ChatId>('select chat_id from alias where id = ?', given)) ?? given;
@@ -167,8 +165,7 @@ function* findApplicant({
   if (asked) return { id: asked.id, kind: asked.kind, name: asked.name, to: asked };
   // Every id contains its channel's name and an underscore; codes contain no underscore.
   if (!id.includes('_')) return null;
-  const ownChat = `select * from (${DIRECT_CHATS}) as direct where chatId = @id or writer = @id limit 1`;
-  const own = yield* db.one<DirectRow>(ownChat, { id });
+  const [own] = yield* directChats(new Set([id]));
   if (own) {
     const { chatId, channel, address, activePersona: speaker, title: name, writer } = own;
     const to = { chatId, channel, address, threadId: null, speaker };
@@ -211,19 +208,14 @@ function* revoke(given: ChatId): db.Verb<boolean> {
 
 export function accessStore(database: db.Database): AccessStore {
   return {
-    approvalOf: ({ chatId, senderId }) =>
+    approvalOf: (ask) =>
       database.look(function* () {
-        const sender = yield* approval(senderId);
-        const chat = yield* approval(chatId);
-        return { chat: chat !== undefined, sender: sender !== undefined, owner: sender?.owner === 1 };
+        const there = yield* db.all<Approval>(approvals('id in (@chatId, @senderId)'), ask);
+        const sender = there.find(({ id }) => id === ask.senderId);
+        const chat = there.some(({ id }) => id === ask.chatId);
+        return { chat, sender: sender !== undefined, owner: sender?.owner === 1 };
       }),
-    question: ({ room, senderId, now }) =>
-      database.look(function* () {
-        const found = yield* findQuestion(room, senderId);
-        if (found === undefined || found.until <= now) return null;
-        const { id, askedBy, name, argument } = found;
-        return { id, askedBy, ifYes: { name, argument } };
-      }),
+    question: (ask) => database.look(() => findQuestion(ask)),
     offers: (which, now) => database.look(() => offers(which, now)),
     requestPairing: (ask, request) => {
       if (request === null) return database.look(() => answerTo(ask));
@@ -255,11 +247,10 @@ export function accessStore(database: db.Database): AccessStore {
     },
     owners: (listed) =>
       database.read(function* () {
-        const ids = new Set([...listed, ...(yield* db.column<ChatId>(OWNERS))]);
-        const theirs = (yield* db.all<DirectRow>(DIRECT_CHATS)).filter(
-          ({ chatId, writer }) => ids.has(chatId) || ids.has(writer ?? ''),
-        );
-        return { ids: [...ids], chats: theirs.map(toChat).sort((a, b) => (a.id < b.id ? -1 : 1)) };
+        const approved = yield* db.column<ChatId>(approvals('owner = 1'));
+        const ids = new Set([...listed, ...approved]);
+        const chats = (yield* directChats(ids)).map(toChat).sort((a, b) => (a.id < b.id ? -1 : 1));
+        return { ids: [...ids], chats };
       }),
   };
 }

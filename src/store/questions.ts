@@ -8,25 +8,24 @@ import {
   type CallDecision,
   type NewQuestion,
   type Offer,
-  type OfferedOption,
   offerKeyOf,
+  type Question,
 } from '../core/access.js';
 import { type ChatId, type RoomId, roomParts } from '../core/ids.js';
 import type { NewCommand } from '../core/receipt.js';
 import type { CommandEffect } from '../core/store.js';
 import * as db from './db.js';
 import { putDelivery } from './outbox.js';
-import type { offer, question } from './schema.js';
-import { columns, insertInto, type Row } from './sql.js';
+import type { offer } from './schema.js';
+import { bound, columns, insertInto, type Row } from './sql.js';
 
-const OFFER = 'key roomId senderId options until';
 const ADD_OFFER = `
   insert into offer (key, room_id, sender_id, options, until, n)
-  values (@key, @roomId, @senderId, @options, @until, (select coalesce(max(n), 0) + 1 from offer))`;
+  values (@key, @room, @senderId, @options, @until, (select coalesce(max(n), 0) + 1 from offer))`;
 type OfferRow = Omit<Row<typeof offer>, 'endedAt' | 'n'>;
 
 const offersWhere = (which: string) => `
-  select ${columns(OFFER)} from offer where ${which} and ended_at is null and until > @now order by n desc`;
+  select ${columns('key roomId senderId options until')} from offer where ${which} and ended_at is null and until > @now order by n desc`;
 const WITH_KEY = offersWhere('key = @key');
 const IN_ROOM = offersWhere(`room_id = @room and sender_id in ('', @senderId)`);
 // The options are deleted too: they may hold text of the commands, which is kept only while one can be chosen.
@@ -41,9 +40,8 @@ export function* offers(which: Parameters<AccessStore['offers']>[0], now: number
   });
 }
 
-export function* addOffer({ key, room, senderId, options, until }: Offer): db.Verb<void> {
-  const row = { key, roomId: room, senderId: senderId ?? '', options: JSON.stringify(options), until };
-  yield* db.tell(ADD_OFFER, row);
+export function* addOffer(added: Offer): db.Verb<void> {
+  yield* db.tell(ADD_OFFER, bound({ ...added, senderId: added.senderId ?? '' }));
 }
 
 export function* endOffer(key: string, now: number): db.Verb<void> {
@@ -56,46 +54,39 @@ export function* endPersonalOffers(room: RoomId, now: number): db.Verb<void> {
 }
 
 /** The option chosen by `value`, if its offer is open to the person who chose it. */
-export function* chosenOption({
-  value,
-  chatId,
-  senderId,
-  now,
-}: {
-  value: string;
-  chatId: ChatId;
-  senderId: ChatId;
-  now: number;
-}): db.Verb<{ key: string; room: RoomId; command: NewCommand | null } | 'over' | 'not yours'> {
+export function* chosenOption(
+  value: string,
+  by: { chatId: ChatId; senderId: ChatId },
+  now: number,
+): db.Verb<{ key: string; room: RoomId; command: NewCommand | null } | 'over' | 'not yours'> {
   const [, key = '', number = ''] = /^(.+)\.(\d{1,3})$/.exec(value) ?? [];
   const [found] = yield* offers({ key }, now);
   if (found === undefined) return 'over';
-  const { room, options } = found;
-  const option: OfferedOption | undefined = options[Number(number)];
+  const { room, senderId, options } = found;
+  const option = options[Number(number)];
   // A forged button value may name an offer of another chat.
-  if (option === undefined || roomParts(room).chatId !== chatId) return 'over';
-  if (found.senderId !== null && found.senderId !== senderId) return 'not yours';
+  if (option === undefined || roomParts(room).chatId !== by.chatId) return 'over';
+  if (senderId !== null && senderId !== by.senderId) return 'not yours';
   return { key, room, command: option.command };
 }
 
-type QuestionRow = Row<typeof question>;
+const ASK = insertInto('question', 'roomId senderId askedBy name argument until offer');
+const QUESTION = `
+  select ${columns('id askedBy name argument')} from question
+  where room_id = @room and sender_id = @senderId and until > @now`;
 
-export function* findQuestion(room: RoomId, senderId: ChatId) {
-  return yield* db.one<QuestionRow>(
-    `select ${columns('id askedBy name argument until')} from question where room_id = ? and sender_id = ?`,
-    room,
-    senderId,
-  );
+export function* findQuestion(ask: Parameters<AccessStore['question']>[0]): db.Verb<Question | null> {
+  const found = yield* db.one<Omit<Question, 'ifYes'> & NewCommand>(QUESTION, ask);
+  if (found === undefined) return null;
+  const { id, askedBy, ...ifYes } = found;
+  return { id, askedBy, ifYes };
 }
 
 /** Replaces the previous question. */
-export function* askQuestion(effect: CommandEffect & { kind: 'ask' }): db.Verb<void> {
-  const { room, senderId, askedBy, ifYes, until, offer: key = null } = effect;
-  const sql = `
-    insert into question (room_id, sender_id, asked_by, name, argument, until, offer)
-    values (@room, @senderId, @askedBy, @name, @argument, @until, @key)`;
-  yield* db.tell('delete from question where room_id = @room and sender_id = @senderId', { room, senderId });
-  yield* db.tell(sql, { room, senderId, askedBy, ...ifYes, until, key });
+export function* askQuestion(asked: CommandEffect & { kind: 'ask' }): db.Verb<void> {
+  const { room: roomId, senderId } = asked;
+  yield* db.tell('delete from question where room_id = ? and sender_id = ?', roomId, senderId);
+  yield* db.tell(ASK, bound({ offer: null, ...asked, ...asked.ifYes, roomId }));
 }
 
 /** The key of the offer with the same question, or null; undefined if the question had already ended. */
@@ -116,7 +107,6 @@ const DECIDE = `
   update asked_call set decision = @decision, decided_by = @by, command_id = @commandId, decided_at = @now,
     arguments = '', why = ''
   where id = @id`;
-const OFFERED = 'select key from offer where key > @from and key < @upTo and ended_at is null';
 const OPEN_CALLS =
   'select id from asked_call where chat_id = @chatId and turn_id = @turnId and decision is null';
 
@@ -140,7 +130,7 @@ export function* endCall(
 ): db.Verb<void> {
   yield* db.tell(DECIDE, { by: null, commandId: null, ...how, id, now });
   const from = offerKeyOf(id);
-  for (const key of yield* db.column<string>(OFFERED, { from, upTo: `${from}~` })) yield* endOffer(key, now);
+  yield* db.tell(endOffers('key > @from and key < @upTo'), { from, upTo: `${from}~`, now });
 }
 
 /** The turn or task of these calls was ended. */

@@ -329,7 +329,7 @@ function* receiveChoice(said: ReceiptOf<'choice'>, batch: Batch): db.Verb<Outcom
   const moves = yield* movesAt(yield* findChat(chat.id), chat.address);
   const key = { chatId: chat.id, account, moves, platformMessageId };
   if (yield* db.one(`select 1 from command where ${IS_MESSAGE}`, key)) return { ...choice, became: 'taken' };
-  const chosen = yield* chosenOption({ value, chatId: chat.id, senderId: sender.id, now });
+  const chosen = yield* chosenOption(value, { chatId: chat.id, senderId: sender.id }, now);
   if (typeof chosen === 'string') return { ...choice, became: chosen };
   const { room, command } = chosen;
   const id = yield* addCommand(room, said, command, batch);
