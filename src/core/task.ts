@@ -140,7 +140,12 @@ export interface TaskNote {
 
 type TaskTold = 'done' | 'ended' | 'unknown';
 
-/** A claim expires with its lease, as for rooms. */
+/** Expires with its lease, as for rooms. */
+export interface TaskClaim {
+  id: string;
+  owner: string;
+}
+
 export interface TaskStore {
   addTask(task: NewTask, bounds: TaskBounds): Promise<TaskAdded>;
   /** By its id or its idempotency key. */
@@ -158,7 +163,7 @@ export interface TaskStore {
     now: number;
   }): Promise<{ id: string; owner: string; isSteered: boolean }[]>;
   /** False, storing nothing, if this owner has lost the task. */
-  noteTask(claim: { id: string; owner: string }, what: TaskNote): Promise<boolean>;
+  noteTask(claim: TaskClaim, what: TaskNote): Promise<boolean>;
   /** If it is stopped, nobody is told. */
   tellTask(
     id: string,
@@ -166,10 +171,7 @@ export interface TaskStore {
     now: number,
   ): Promise<TaskTold>;
   /** Those of the first of these modes in which any wait; of `followup`, the oldest. */
-  takeTaskMessages(
-    claim: { id: string; owner: string },
-    modes: readonly TaskMessageMode[],
-  ): Promise<string[] | 'lost'>;
+  takeTaskMessages(claim: TaskClaim, modes: readonly TaskMessageMode[]): Promise<string[] | 'lost'>;
   /** `lost`: by this owner. `message`: one still waits. Either way nothing is stored or told. */
   finishTask(end: TaskEnd, owner: string): Promise<'finished' | 'lost' | 'message'>;
 }

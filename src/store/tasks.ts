@@ -1,12 +1,13 @@
 /** Tasks: added within limits, claimed by one process, and ended in one transaction with the report. */
 
-import type { Results } from '../core/journal.js';
 import {
+  BOARD_CHAT,
   MOST_EVENTS,
   type NewTask,
   type Task,
   type TaskAdded,
   type TaskBounds,
+  type TaskClaim,
   type TaskEnd,
   type TaskEvent,
   type TaskMessageMode,
@@ -14,41 +15,50 @@ import {
   type TaskStore,
 } from '../core/task.js';
 import * as db from './db.js';
-import { IS_DELEGATED, PROCESS_ENDED, writeJournal } from './journal.js';
+import { IS_DELEGATED, writeJournal } from './journal.js';
 import { askedIn, askPeople } from './questions.js';
 import { receiveEvent } from './receive.js';
-import { bound, columns, insertInto } from './sql.js';
-import {
-  addTaskEvent,
-  endTask,
-  IS_HELD_TASK,
-  LISTED,
-  type ListedRow,
-  NEW_TASK,
-  OPEN_TASK,
-  type OpenTask,
-  rowOf,
-  stopTask,
-  TASK,
-  type TaskRow,
-  toListed,
-  toTask,
-} from './task-events.js';
+import type { task } from './schema.js';
+import { bound, columns, insertInto, type Row } from './sql.js';
+import { addTaskEvent, endTask, OPEN_TASK, type OpenTask, stopTask } from './task-events.js';
 import { beganBefore } from './views.js';
 
 /** Lifetime of an idempotency key. */
 export const KEY_LIVES_MS = 86_400_000;
 
+const PARENT = 'roomId personaId turnId callId senderId tainted';
+const LISTED = `id agent goal status createdAt startedAt completedAt result error chatId ${PARENT}`;
+const TASK = `n ${LISTED} request idempotencyHash`;
+type TaskRow = Omit<Row<typeof task>, 'leaseOwner' | 'leaseUntil' | 'idempotencyKey'>;
+type ListedRow = Omit<TaskRow, 'n' | 'request' | 'idempotencyHash'>;
+
+function toTask({ n, request, idempotencyHash, ...row }: TaskRow): Task {
+  return { ...toListed(row), request: JSON.parse(request) };
+}
+
+function toListed(row: ListedRow): Omit<Task, 'request'> {
+  const { chatId, roomId: room, personaId, turnId, callId, senderId, tainted, result, ...rest } = row;
+  const isOfProgram = room === null || personaId === null || turnId === null || callId === null;
+  const parent = isOfProgram
+    ? null
+    : { chatId, room, personaId, turnId, callId, senderId: senderId ?? '', tainted: tainted === 1 };
+  return { ...rest, parent, result: result === null ? null : JSON.parse(result) };
+}
+
+const taskWhere = (which: string) => `select ${columns(TASK)} from task where ${which} = ?`;
+
+function* findRow(which: Parameters<TaskStore['task']>[0]): db.Verb<TaskRow | undefined> {
+  if (typeof which === 'string') return yield* db.one<TaskRow>(taskWhere('id'), which);
+  return yield* db.one<TaskRow>(taskWhere('idempotency_key'), which.key);
+}
+
 // ── Adding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-const KEYED = `
-  select ${columns(`${TASK} idempotencyHash`)} from task
-  where idempotency_key = @key and created_at > @since and status <> 'interrupted'`;
 const FREE_KEY = 'update task set idempotency_key = null, idempotency_hash = null where idempotency_key = ?';
 const WAITING = `select count(*) from task where status = 'pending' and room_id is null`;
 const DELEGATED = `
   select count(*) filter (where room_id = @room) as here, count(*) as everywhere from task where ${IS_DELEGATED}`;
-const ADD = `${insertInto('task', NEW_TASK)} on conflict (id) do nothing returning n`;
+const NEW_TASK = 'id agent goal status createdAt chatId request idempotencyKey idempotencyHash';
 /** The turn that delegated it was forgotten. */
 const WAS_FORGOTTEN = `
   select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
@@ -58,43 +68,43 @@ const WAS_FORGOTTEN = `
 function* exceeded({ parent }: NewTask, bounds: TaskBounds): db.Verb<keyof TaskBounds | null> {
   if (parent === null) return ((yield* db.value<number>(WAITING)) ?? 0) >= bounds.waiting ? 'waiting' : null;
   const there = yield* db.one<{ here: number; everywhere: number }>(DELEGATED, { room: parent.room });
-  if ((there?.here ?? 0) >= bounds.perRoom) return 'perRoom';
-  return (there?.everywhere ?? 0) >= bounds.delegated ? 'delegated' : null;
+  const { here = 0, everywhere = 0 } = there ?? {};
+  return here >= bounds.perRoom ? 'perRoom' : everywhere >= bounds.delegated ? 'delegated' : null;
 }
 
-function* givenBefore({ idempotency, now }: NewTask): db.Verb<TaskAdded | null> {
-  if (idempotency === null) return null;
-  const { key, hash } = idempotency;
-  const ask = { key, since: now - KEY_LIVES_MS };
-  const row = yield* db.one<TaskRow & { idempotencyHash: string }>(KEYED, ask);
+function* givenBefore({ id, idempotency, now }: NewTask): db.Verb<TaskAdded | null> {
+  const twin = yield* findRow(id);
+  if (twin !== undefined) return { kind: 'there', task: toTask(twin) };
+  const row = idempotency === null ? undefined : yield* findRow(idempotency);
   if (row === undefined) return null;
-  return row.idempotencyHash === hash ? { kind: 'there', task: toTask(row) } : { kind: 'conflict' };
+  if (row.status === 'interrupted' || row.createdAt <= now - KEY_LIVES_MS) return null;
+  return row.idempotencyHash === idempotency?.hash
+    ? { kind: 'there', task: toTask(row) }
+    : { kind: 'conflict' };
 }
 
-function* addTask(task: NewTask, bounds: TaskBounds): db.Verb<TaskAdded> {
-  const before = yield* givenBefore(task);
+function* addTask(added: NewTask, bounds: TaskBounds): db.Verb<TaskAdded> {
+  const before = yield* givenBefore(added);
   if (before !== null) return before;
-  const full = yield* exceeded(task, bounds);
+  const full = yield* exceeded(added, bounds);
   if (full !== null) return { kind: 'full', bound: full };
+  const { now, parent, idempotency, ...given } = added;
+  const from = { chatId: BOARD_CHAT, ...parent, roomId: parent?.room };
+  const key = { idempotencyKey: idempotency?.key, idempotencyHash: idempotency?.hash };
   // Frees the key of an interrupted task, or of one older than `KEY_LIVES_MS`.
-  if (task.idempotency !== null) yield* db.tell(FREE_KEY, task.idempotency.key);
-  const n = yield* db.value<number>(ADD, bound(rowOf(task)));
-  if (n === undefined) {
-    const there = yield* findTask(task.id);
-    return there === null ? { kind: 'conflict' } : { kind: 'there', task: there };
-  }
-  yield* addTaskEvent(n, { at: task.now, kind: 'status', status: 'pending' });
-  const { parent } = task;
-  if (parent !== null && (yield* db.one(WAS_FORGOTTEN, parent.turnId)) !== undefined) {
-    const { chatId, room: roomId, ...from } = parent;
-    yield* stopTask({ n, id: task.id, chatId, roomId, ...from }, task.now);
+  if (idempotency !== null) yield* db.tell(FREE_KEY, idempotency.key);
+  const names = parent === null ? NEW_TASK : `${NEW_TASK} ${PARENT}`;
+  const row = bound({ ...given, status: 'pending', createdAt: now, ...from, ...key });
+  const add = `${insertInto('task', names)} returning ${columns(OPEN_TASK)}`;
+  for (const task of yield* db.all<OpenTask>(add, row)) {
+    yield* addTaskEvent(task.n, { at: now, kind: 'status', status: 'pending' });
+    if ((yield* db.one(WAS_FORGOTTEN, task.turnId)) !== undefined) yield* stopTask(task, now);
   }
   return { kind: 'added' };
 }
 
 // ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-const taskWhere = (which: string) => `select ${columns(TASK)} from task where ${which} = ?`;
 const NEWEST = `select ${columns(LISTED)} from task where n > 0 order by n desc limit @most + 0`;
 const EVENTS = `
   select body from task_event where task = (select n from task where id = ?)
@@ -104,27 +114,20 @@ const RUNNING = `
     select 1 from task_message where task = task.n and taken = 0 and mode = 'steer') as isSteered
   from task where status = 'running' and (lease_owner = @owner or lease_until <= @now)`;
 
-function* findTask(which: Parameters<TaskStore['task']>[0]): db.Verb<Task | null> {
-  const row =
-    typeof which === 'string'
-      ? yield* db.one<TaskRow>(taskWhere('id'), which)
-      : yield* db.one<TaskRow>(taskWhere('idempotency_key'), which.key);
-  return row === undefined ? null : toTask(row);
-}
-
 // ── Running ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 const claimOldest = (oldest: string) => `
   update task set status = 'running', started_at = @now, lease_owner = @owner, lease_until = @until
-  where n = (${oldest}) returning ${columns(`n ${TASK}`)}`;
+  where n = (${oldest}) returning ${columns(TASK)}`;
 const CLAIM_OF_PROGRAMS = claimOldest(`
   select n from task where status = 'pending' and room_id is null order by n limit 1`);
 // These are few, even if thousands of programs' tasks are ahead of them.
 const CLAIM_DELEGATED = claimOldest(`
   select min(n) from task where ${IS_DELEGATED} and status = 'pending'
     and channel_in(chat_id, @channels)`);
-const RENEW = `update task set lease_until = @until where ${IS_HELD_TASK}`;
-const HELD = `select ${columns(OPEN_TASK)} from task where id = @id and ${IS_HELD_TASK}`;
+const IS_HELD = `status = 'running' and lease_owner = @owner`;
+const RENEW = `update task set lease_until = @until where ${IS_HELD}`;
+const HELD = `select ${columns(OPEN_TASK)} from task where id = @id and ${IS_HELD}`;
 const OPEN = `select ${columns(OPEN_TASK)} from task where id = ? and status in ('pending', 'running')`;
 const ADD_MESSAGE = `
   insert into task_message (task, n, mode, text, at)
@@ -137,26 +140,19 @@ function* claimTask(ask: Parameters<TaskStore['claimTask']>[0]): db.Verb<Task | 
   const lease = { owner, now, until: now + leaseMs };
   const row =
     of === 'programs'
-      ? yield* db.one<TaskRow & { n: number }>(CLAIM_OF_PROGRAMS, lease)
-      : yield* db.one<TaskRow & { n: number }>(CLAIM_DELEGATED, {
-          ...lease,
-          channels: JSON.stringify(of.channels),
-        });
+      ? yield* db.one<TaskRow>(CLAIM_OF_PROGRAMS, lease)
+      : yield* db.one<TaskRow>(CLAIM_DELEGATED, { ...lease, channels: JSON.stringify(of.channels) });
   if (row === undefined) return null;
-  const { n, ...task } = row;
-  yield* addTaskEvent(n, { at: now, kind: 'status', status: 'running' });
-  return toTask(task);
+  yield* addTaskEvent(row.n, { at: now, kind: 'status', status: 'running' });
+  return toTask(row);
 }
 
 /** Undefined unless the task still runs for this owner. */
-function* heldTask(claim: { id: string; owner: string }): db.Verb<OpenTask | undefined> {
+function* heldTask(claim: TaskClaim): db.Verb<OpenTask | undefined> {
   return yield* db.one<OpenTask>(HELD, claim);
 }
 
-function* noteTask(
-  claim: { id: string; owner: string },
-  { entries = [], events = [], question }: TaskNote,
-): db.Verb<boolean> {
+function* noteTask(claim: TaskClaim, { entries = [], events = [], question }: TaskNote): db.Verb<boolean> {
   const task = yield* heldTask(claim);
   if (task === undefined) return false;
   yield* writeJournal(entries, claim.owner);
@@ -167,16 +163,13 @@ function* noteTask(
 
 function* tellTask(...[id, what, now]: Parameters<TaskStore['tellTask']>) {
   const task = yield* db.one<OpenTask>(OPEN, id);
-  if (task === undefined) return (yield* findTask(id)) === null ? 'unknown' : 'ended';
+  if (task === undefined) return (yield* findRow(id)) === undefined ? 'unknown' : 'ended';
   if (what === 'stop') yield* stopTask(task, now);
   else yield* db.tell(ADD_MESSAGE, { task: task.n, ...what, now });
   return 'done';
 }
 
-function* takeMessages(
-  claim: { id: string; owner: string },
-  modes: readonly TaskMessageMode[],
-): db.Verb<string[] | 'lost'> {
+function* takeMessages(claim: TaskClaim, modes: readonly TaskMessageMode[]): db.Verb<string[] | 'lost'> {
   const task = yield* heldTask(claim);
   if (task === undefined) return 'lost';
   const waiting = yield* db.all<{ n: number; mode: TaskMessageMode; text: string }>(MESSAGES, task.n);
@@ -196,26 +189,20 @@ function* finishTask(end: TaskEnd, owner: string): db.Verb<'finished' | 'lost' |
   const hasMessage = 'select 1 from task_message where task = ? and taken = 0 limit 1';
   if (status === 'completed' && (yield* db.one(hasMessage, task.n)) !== undefined) return 'message';
   yield* writeJournal(entries, owner);
-  yield* endTask(task, { status, result, error, now }, callOutcome(end));
+  yield* endTask(task, { status, result, error, now });
   // A forgotten conversation has already stopped its tasks.
   if (tell !== null) yield* receiveEvent(tell);
   return 'finished';
 }
 
-/** The outcome of the call that delegated a task. */
-function callOutcome({ status, result, error }: TaskEnd): {
-  status: 'completed' | 'interrupted';
-  results: Results;
-} {
-  if (status === 'interrupted') return { status, results: { error: error ?? PROCESS_ENDED } };
-  const results = status === 'error' ? { error: error ?? '' } : { output: result?.summary ?? '' };
-  return { status: 'completed', results };
-}
-
 export function taskStore(database: db.Database): TaskStore {
   return {
     addTask: (task, bounds) => database.write([db.TASKS, task.parent?.chatId], () => addTask(task, bounds)),
-    task: (which) => database.look(() => findTask(which)),
+    task: (which) =>
+      database.look(function* () {
+        const row = yield* findRow(which);
+        return row === undefined ? null : toTask(row);
+      }),
     tasks: (most) =>
       database.look(function* () {
         return (yield* db.all<ListedRow>(NEWEST, { most })).map(toListed);
