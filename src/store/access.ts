@@ -5,6 +5,7 @@
  */
 
 import type { AccessStore, ApprovedKind, PairingAsk } from '../core/access.js';
+import type { Post } from '../core/channel.js';
 import { type ChatId, channelOf } from '../core/ids.js';
 import { CHAT_COLUMNS, type ChatRow, findChat, toChat } from './chats.js';
 import * as db from './db.js';
@@ -70,14 +71,14 @@ type DirectRow = ChatRow & { writer: string | null };
 
 const approvals = (which: string) =>
   `select id, owner, kind from approval where ${which} and revoked_at is null`;
-interface Approval {
+interface ApprovalRow {
   id: ChatId;
   owner: number;
   kind: ApprovedKind;
 }
 
-function* approval(id: ChatId): db.Verb<Approval | undefined> {
-  return yield* db.one<Approval>(approvals('id = ?'), id);
+function* approval(id: ChatId): db.Verb<ApprovalRow | undefined> {
+  return yield* db.one<ApprovalRow>(approvals('id = ?'), id);
 }
 
 function* requestOf(id: ChatId): db.Verb<PairingRow | undefined> {
@@ -151,7 +152,7 @@ interface FoundApplicant {
   id: ChatId;
   kind: ApprovedKind;
   name: string | null;
-  to: Pick<PairingRow, 'chatId' | 'channel' | 'address' | 'threadId' | 'speaker'> | null;
+  to: (Omit<Post, 'kind' | 'now' | 'delivery'> & { speaker: string }) | null;
 }
 
 /** Stored data takes precedence over guesses from the id's form. */
@@ -210,7 +211,7 @@ export function accessStore(database: db.Database): AccessStore {
   return {
     approvalOf: (ask) =>
       database.look(function* () {
-        const there = yield* db.all<Approval>(approvals('id in (@chatId, @senderId)'), ask);
+        const there = yield* db.all<ApprovalRow>(approvals('id in (@chatId, @senderId)'), ask);
         const sender = there.find(({ id }) => id === ask.senderId);
         const chat = there.some(({ id }) => id === ask.chatId);
         return { chat, sender: sender !== undefined, owner: sender?.owner === 1 };

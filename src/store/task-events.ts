@@ -6,15 +6,12 @@ import { MOST_EVENTS, type TaskEvent, type TaskResult, type TaskStatus } from '.
 import * as db from './db.js';
 import { endTaskEntries, IS_DELEGATED, PROCESS_ENDED } from './journal.js';
 import { endCallsOf } from './questions.js';
-import type { task } from './schema.js';
-import { bound, columns, type Row } from './sql.js';
+import { bound, columns } from './sql.js';
 
 /** The columns needed to end a task. */
 export const OPEN_TASK = 'n id chatId roomId personaId turnId callId';
-export type OpenTask = Pick<
-  Row<typeof task>,
-  'n' | 'id' | 'chatId' | 'roomId' | 'personaId' | 'turnId' | 'callId'
->;
+export type OpenTask = { n: number } & Record<'id' | 'chatId', string> &
+  Record<'roomId' | 'personaId' | 'turnId' | 'callId', string | null>;
 
 const TASK_STOPPED = 'Somebody stopped this before its outcome was known.';
 const ADD_EVENT = `
@@ -32,7 +29,7 @@ export function* addTaskEvent(task: number, event: TaskEvent): db.Verb<void> {
   yield* db.tell('delete from task_event where task = @task and n <= @upTo', { task, upTo: n - MOST_EVENTS });
 }
 
-interface Ended {
+interface TaskOver {
   status: TaskStatus;
   result: TaskResult | null;
   error: string | null;
@@ -40,7 +37,7 @@ interface Ended {
 }
 
 /** To be called within a transaction. */
-export function* endTask(task: OpenTask, ended: Ended): db.Verb<void> {
+export function* endTask(task: OpenTask, ended: TaskOver): db.Verb<void> {
   const { n, id, chatId } = task;
   const { status, now } = ended;
   yield* db.tell(END, bound({ n, ...ended }));
@@ -52,7 +49,7 @@ export function* endTask(task: OpenTask, ended: Ended): db.Verb<void> {
 }
 
 /** Of the call that delegated it. */
-function resultsOf({ status, result, error }: Ended): Results {
+function resultsOf({ status, result, error }: TaskOver): Results {
   if (status === 'completed') return { output: result?.summary ?? '' };
   if (status === 'stopped') return { error: TASK_STOPPED };
   return { error: error ?? (status === 'interrupted' ? PROCESS_ENDED : '') };
