@@ -22,7 +22,7 @@ const FETCHED_ROWS = 100;
 const AT_ONE_MOMENT = 'isolation level repeatable read read only';
 
 /** Runs a statement of PostgreSQL. */
-type Query = <Row extends object>(sql: string, values?: unknown[]) => Promise<Row[]>;
+export type Query = <Row extends object>(sql: string, values?: unknown[]) => Promise<Row[]>;
 
 /** A PostgreSQL database. */
 export interface Server {
