@@ -13,13 +13,16 @@ import {
   CHAT,
   chatAt,
   command,
+  DAY,
   delivery,
   edit,
   finish,
+  forget,
   lease,
   message,
   NOW,
   nextOf,
+  pruned,
   receive,
 } from '../contract/store/words.js';
 import { openMade, type Place } from './place.js';
@@ -252,4 +255,19 @@ describe('a command that is done', () => {
     await store.close();
     expect(await timesIn(SECRET)).toBe(0);
   });
+});
+
+it('pages that were freed go back to the disk, some at a time', async () => {
+  const many = Array.from({ length: 200 }, (_, n) => message(`${n}`, 'x'.repeat(2_000)));
+  await receive(store, many);
+  const full = await store.sizes();
+  await forget(store);
+  const step = () => store.prune({ before: 0, now: NOW + 3 * DAY, most: 50 });
+  for (let { rows, more } = await step(); more && rows > 0; ) ({ rows, more } = await step());
+  expect((await store.sizes()).free).toBeGreaterThan(full.free);
+  await pruned(store, 0, NOW + 3 * DAY);
+  const small = await store.sizes();
+  // Of the journal, too, the words are gone, but the entries stay until they are old.
+  expect(small.bytes).toBeLessThan(full.bytes * 0.6);
+  expect(small.free).toBe(0);
 });

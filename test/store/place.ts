@@ -6,8 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../src/core/clock.js';
 import type { Log } from '../../src/core/log.js';
 import type { Store } from '../../src/core/store.js';
-import { openSqliteStore, type SqliteOptions } from '../../src/store/open.js';
+import { openSqliteStore, type SqliteOptions, storeOn } from '../../src/store/open.js';
+import { connectPostgres, type PostgresOptions } from '../../src/store/postgres/connection.js';
 import { putNewDatabase } from '../harness/new-database.js';
+import type { PostgresServer } from '../harness/postgres.js';
 
 export const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
 
@@ -49,6 +51,32 @@ export async function openHere(): Promise<Place> {
     async remove() {
       for (const store of opened) await store.close();
       await rm(folder, { recursive: true });
+    },
+  };
+}
+
+export interface PostgresPlace {
+  url: string;
+  open(options?: Partial<PostgresOptions>): Promise<Store>;
+  /** Closes what was opened, and gives the database back. */
+  remove(): Promise<void>;
+}
+
+/** A new database of the server, with the store's tables. */
+export async function openPostgres(server: PostgresServer): Promise<PostgresPlace> {
+  const url = await server.newDatabase();
+  const opened: Store[] = [];
+  return {
+    url,
+    async open(options) {
+      const given = { url, connections: 4, clock: systemClock, log: silentLog, sqliteMigrations: MIGRATIONS };
+      const store = storeOn(await connectPostgres({ ...given, ...options }));
+      opened.push(store);
+      return store;
+    },
+    async remove() {
+      for (const store of opened) await store.close();
+      server.giveBack(url);
     },
   };
 }

@@ -66,7 +66,10 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
     throw configurationFault(error instanceof Fault ? error.cause : error, place) ?? error;
   }
   const own = createWatchers(access.isOpen);
-  const listener = createListener({ url, clock, isOpen: access.isOpen });
+  const listener = createListener({
+    ...{ url, clock, isOpen: access.isOpen },
+    query: (sql, values) => lend((client) => client.query(sql, values)),
+  });
   const writer = createWriter({ clock, changed: own.changed, wrote: listener.wrote, lend, patiently });
   // Neither changes anything, so nobody is told.
   const reading = { changed: () => {} };
@@ -120,8 +123,8 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
     async close() {
       if (!access.isOpen()) return;
       await writer.close();
-      await access.close();
       await listener.close();
+      await access.close();
     },
   };
   return database;

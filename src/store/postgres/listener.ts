@@ -2,27 +2,37 @@
  * Tells other processes on the same database that this one has written, and hears of their writes: LISTEN and NOTIFY on
  * a connection of its own. A notice at most every 100 ms, because commits that notify wait for each other.
  */
+import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import type { Clock } from '../../core/clock.js';
 import { backoff } from '../../core/retry.js';
 
 const NOTICE_EVERY_MS = 100;
 
-export function createListener({ url, clock, isOpen }: { url: string; clock: Clock; isOpen(): boolean }) {
+interface ListenerOptions {
+  url: string;
+  clock: Clock;
+  isOpen(): boolean;
+  /** Runs a statement on another connection: whoever only writes does not listen. */
+  query(sql: string, values: unknown[]): Promise<unknown>;
+}
+
+export function createListener({ url, clock, isOpen, query }: ListenerOptions) {
+  const name = randomUUID();
   const watchers = new Set<() => void>();
   let client: Client | null = null;
   let stopWaiting: (() => void) | null = null;
   let failures = 0;
-  let isDue = false;
+  let cancelNotice: (() => void) | null = null;
 
   async function connect(): Promise<void> {
     const next = new Client({ connectionString: url, application_name: 'coterie listener', keepAlive: true });
     client = next;
     next.on('error', () => lost(next));
     next.on('end', () => lost(next));
-    next.on('notification', ({ processId }) => {
+    next.on('notification', ({ payload }) => {
       // The sender hears itself, too.
-      if (processId !== (next as Client & { processID: number }).processID) tellAll();
+      if (payload !== name) tellAll();
     });
     try {
       await next.connect();
@@ -47,6 +57,12 @@ export function createListener({ url, clock, isOpen }: { url: string; clock: Clo
     });
   }
 
+  async function notify(): Promise<void> {
+    cancelNotice = null;
+    // If it fails, the others notice when they look around by themselves.
+    await query(`select pg_notify('coterie', $1)`, [name]).catch(() => {});
+  }
+
   function tellAll(): void {
     for (const watcher of watchers) watcher();
   }
@@ -60,16 +76,12 @@ export function createListener({ url, clock, isOpen }: { url: string; clock: Clo
     },
     /** This process has written. */
     wrote(): void {
-      if (isDue) return;
-      isDue = true;
-      clock.after(NOTICE_EVERY_MS, () => {
-        isDue = false;
-        // If it fails, the others notice when they look around by themselves.
-        client?.query(`select pg_notify('coterie', '')`).catch(() => {});
-      });
+      cancelNotice ??= clock.after(NOTICE_EVERY_MS, () => void notify());
     },
     async close(): Promise<void> {
       stopWaiting?.();
+      cancelNotice?.();
+      if (cancelNotice !== null) await notify();
       const last = client;
       client = null;
       await last?.end().catch(() => {});

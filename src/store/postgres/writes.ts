@@ -13,6 +13,7 @@ import { bind, parse } from './statements.js';
 /** Waiting for more writes adds a little latency under load, and divides the number of transactions. */
 const MOST_PASSES = 4;
 /** Rows of writers that have died are forgotten. */
+const FORGET = 'delete from writer where at < $1';
 const FORGOTTEN_AFTER_MS = 86_400_000;
 /** With more subjects the whole store is locked instead: the server's table of locks is small. */
 const MOST_LOCKS = 500;
@@ -24,7 +25,9 @@ export const ALONE = `select pg_advisory_xact_lock(${FEED})`;
 // In the order given, which is the same for all writers: so none waits for one that waits for it.
 const LOCK = 'select pg_advisory_xact_lock(hashtextextended(key, 0)) from unnest($1::text[]) as key';
 /** Each transaction leaves its number in the writer's row: the only way to learn the outcome of a commit that was cut. */
-const SIGN = 'update writer set token = $2, at = $3 where id = $1';
+const SIGN = `
+  insert into writer (id, token, at) values ($1, $2, $3)
+  on conflict (id) do update set token = excluded.token, at = excluded.at`;
 // Waits while the server is still ending that transaction.
 const SIGNED = 'select token from writer where id = $1 for update';
 
@@ -35,11 +38,17 @@ interface QueuedWrite {
   reject(error: unknown): void;
 }
 
+interface Committed {
+  values: unknown[];
+  /** The watched tables that were written. */
+  tables: ReadonlySet<Watched>;
+}
+
 /** The connection broke while a commit was under way: only the server knows its outcome. */
 class UnknownCommit extends Error {
   constructor(
     readonly token: number,
-    readonly values: unknown[],
+    readonly outcome: Committed,
     cause: unknown,
   ) {
     super('the connection broke during a commit', { cause });
@@ -83,14 +92,10 @@ export async function runVerb<T>(client: ClientBase, verb: Verb<T>, course: Cour
 async function transact(
   client: ClientBase,
   writes: readonly QueuedWrite[],
-  {
-    writer,
-    token,
-    now,
-    changed,
-  }: { writer: string; token: number; now: number; changed(table: Watched): void },
-): Promise<unknown[]> {
-  const course: Course = { changed };
+  { writer, token, now }: { writer: string; token: number; now: number },
+): Promise<Committed> {
+  const tables = new Set<Watched>();
+  const course: Course = { changed: (table) => tables.add(table) };
   const keys = [...new Set(writes.flatMap(({ subjects }) => subjects))].sort();
   const isAlone = keys.length > MOST_LOCKS;
   const send = (name: string, text: string, values: unknown[]) =>
@@ -117,12 +122,13 @@ async function transact(
     throw course.failed ?? broken.reason;
   }
   const values = ended.map((each) => (each.status === 'fulfilled' ? each.value : undefined));
+  const outcome = { values, tables };
   const { command } = await client.query('commit').catch((error) => {
-    throw new UnknownCommit(token, values, error);
+    throw new UnknownCommit(token, outcome, error);
   });
   // The server rolls back at the commit if a statement that nobody waited for has failed.
   if (command !== 'COMMIT') throw course.failed;
-  return values;
+  return outcome;
 }
 
 /** Whether the writer's transaction with this token was committed. */
@@ -194,25 +200,18 @@ export function createWriter({
   patiently<T>(work: () => Promise<T>): Promise<T>;
 }) {
   const writer = `${process.pid}-${clock.now()}-${Math.random().toString(36).slice(2)}`;
-  let isKnown = false;
   let token = 0;
 
-  async function commit(client: ClientBase, writes: readonly QueuedWrite[]): Promise<unknown[]> {
-    if (!isKnown) await client.query('delete from writer where at < $1', [clock.now() - FORGOTTEN_AFTER_MS]);
-    if (!isKnown)
-      await client.query('insert into writer (id, token, at) values ($1, 0, $2) on conflict do nothing', [
-        writer,
-        clock.now(),
-      ]);
-    isKnown = true;
-    return transact(client, writes, { writer, token: ++token, now: clock.now(), changed });
+  async function commit(client: ClientBase, writes: readonly QueuedWrite[]): Promise<Committed> {
+    if (token === 0) await client.query(FORGET, [clock.now() - FORGOTTEN_AFTER_MS]);
+    return transact(client, writes, { writer, token: ++token, now: clock.now() });
   }
 
   const queue = new WriteQueue(async (writes) => {
     let unknown: UnknownCommit | null = null;
-    const values = await patiently(() =>
-      lend(async (client) => {
-        if (unknown !== null && (await wasCommitted(client, writer, unknown.token))) return unknown.values;
+    const { values, tables } = await patiently(() =>
+      lend(async (client): Promise<Committed> => {
+        if (unknown !== null && (await wasCommitted(client, writer, unknown.token))) return unknown.outcome;
         unknown = null;
         return await commit(client, writes).catch((error) => {
           if (!(error instanceof UnknownCommit)) throw error;
@@ -221,6 +220,8 @@ export function createWriter({
         });
       }),
     );
+    // Not before the commit: they look for what was written.
+    for (const table of tables) changed(table);
     wrote();
     return values;
   });
@@ -230,7 +231,7 @@ export function createWriter({
     /** Resolves when all writes have ended. */
     async close(): Promise<void> {
       await queue.idle();
-      if (isKnown)
+      if (token > 0)
         await lend((client) => client.query('delete from writer where id = $1', [writer])).catch(() => {});
     },
   };

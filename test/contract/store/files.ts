@@ -240,7 +240,9 @@ export function fileContract(under: StoreUnderTest): void {
     await receive(under.store, [message('1', 'hi'), message('2', 'in a topic', { threadId: '45' })]);
     await receive(under.store, [command('3', 'help'), message('4', 'ho', { chat: chatAt('test_2') })]);
     await exchange(under.store, 't1', 'fifth', { room: 'test_2' });
-    expect((await heard('test')).sort((a, b) => (a.address < b.address ? -1 : 1))).toEqual([
+    const placeOf = (one: { address: string; threadId: string | null }) =>
+      `${one.address}/${one.threadId ?? ''}`;
+    expect((await heard('test')).sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))).toEqual([
       { address: '1', threadId: null, platformMessageId: '3' },
       { address: '1', threadId: '45', platformMessageId: '2' },
       { address: '2', threadId: null, platformMessageId: 'in-t1' },
