@@ -10,7 +10,6 @@ import { accessStore } from './access.js';
 import { chatStore } from './chats.js';
 import { commandStore } from './commands.js';
 import type { Database } from './db.js';
-import { eraseStore } from './erase.js';
 import { journalStore, recallFeed, saidIn, saidStore } from './feeds.js';
 import { jobStore } from './jobs.js';
 import { liveStore } from './live.js';
@@ -23,7 +22,7 @@ import { migrate } from './sqlite/migrate.js';
 import { taskStore } from './tasks.js';
 import { transcriptStore } from './transcript.js';
 import { approvalStore, turnStore } from './turns.js';
-import { upkeepStore } from './upkeep.js';
+import { eraseStore, upkeepStore } from './upkeep.js';
 import { channelStore, settingStore, usageStore } from './values.js';
 import { viewStore } from './views.js';
 

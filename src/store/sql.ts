@@ -1,6 +1,5 @@
-/** SQL helpers: column lists (space-separated, camelCase as in `schema.ts`), and batched walks over large tables. */
+/** SQL helpers: column lists (space-separated, camelCase as in `schema.ts`), and batches of large tables. */
 
-import { setImmediate as nextPass } from 'node:timers/promises';
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core';
 import * as db from './db.js';
 
@@ -88,39 +87,4 @@ export function* batchEnd(
   const sql = `
     select max(${key}) from (select ${key} from ${table} where ${key} > @after order by ${key} limit ${rows}) as batch`;
   return (yield* db.value<Bounds['upTo'] | null>(sql, { after })) ?? null;
-}
-
-/** Removes or changes at most `most` rows; fewer once it has reached the end. */
-export type Walk<Ask> = (ask: Ask & { most: number }) => Promise<number>;
-
-/** The number of rows examined before other work may run. */
-const BATCH = 2_000;
-
-/** Each call continues where the last stopped. `work` returns the rows changed; rows after `isDone` are skipped. */
-export function walkOf<Ask extends object>(
-  database: db.Database,
-  path: KeyPath,
-  work: (ask: Ask & Bounds & { most: number }) => db.Verb<number>,
-  isDone?: (ask: Ask & { after: Bounds['after'] }) => db.Verb<boolean>,
-): Walk<Ask> {
-  let after = path.first;
-  return async (ask) => {
-    let changed = 0;
-    while (changed < ask.most) {
-      const upTo = await database.look(function* () {
-        return isDone && (yield* isDone({ ...ask, after })) ? null : yield* batchEnd(path, BATCH, after);
-      });
-      if (upTo === null) {
-        after = path.first;
-        break;
-      }
-      const most = ask.most - changed;
-      const now = await database.write(db.UPKEEP, () => work({ ...ask, after, upTo, most }));
-      changed += now;
-      // Otherwise this batch may hold more.
-      if (now < most) after = upTo;
-      await nextPass();
-    }
-    return changed;
-  };
 }

@@ -1,185 +1,217 @@
 /**
- * Upkeep: deletes, in steps of milliseconds, rows past their retention, and at any age what a `/reset` forgot and
- * nobody else may still see. Also makes a restored copy safe to start, and counts rows.
+ * Upkeep, in steps of milliseconds so that others are served meanwhile: erases a phrase from every row of a chat, and
+ * deletes rows past their retention, and at any age what a `/reset` forgot and nobody else may still see. Also makes a
+ * restored copy safe to start, and counts rows.
  */
 
-import type { RoomId } from '../core/ids.js';
+import { setImmediate as nextPass } from 'node:timers/promises';
+import type { ChatId, RoomId } from '../core/ids.js';
 import type { StoredAttachment } from '../core/media.js';
+import type { EraseStore } from '../core/memory.js';
+import type { Phrase } from '../core/phrase.js';
 import { FORGOTTEN_FILES, type OperatorStore, type UpkeepStore } from '../core/store.js';
 import * as db from './db.js';
 import { stillHeard } from './feeds.js';
 import { changingEntries, endSends, forgetMessageEntries, SEND_END, type SendEnd } from './journal.js';
 import { NO_WORDS } from './outbox.js';
-import { type Bounds, type KeyPath, type Walk, walkOf } from './sql.js';
-import { KEY_LIVES_MS } from './tasks.js';
+import { type Bounds, batchEnd, type KeyPath } from './sql.js';
+import {
+  batchesOf,
+  type Eraser,
+  eraserOf,
+  IS_FORGOTTEN,
+  JOURNAL,
+  type KeptTable,
+  MESSAGES,
+  OPEN_COMMANDS,
+  ofTheChat,
+  TABLES,
+} from './tables.js';
 import { findSetting, setSetting } from './values.js';
-import { beganBefore } from './views.js';
 
-type Ask = Parameters<UpkeepStore['prune']>[0];
-
-const DAY_MS = 86_400_000;
-/** Returned to the disk before other work may run. */
-const PAGES_AT_ONCE = 100;
-
-// ── Retention ───────────────────────────────────────────────────────────────────────────────────────────────
-
-interface Ageing {
-  path: KeyPath;
-  /** The columns that identify a row. Default: the path's key. */
-  row?: string;
-  isOld: string;
-  /** If rows are ordered by this time, the walk stops at the first younger one. */
-  time?: string;
+/** The batches of a table; a short one is a single batch without bounds. */
+async function* batches(
+  database: db.Database,
+  path: KeyPath | null,
+  rows: number,
+): AsyncGenerator<Partial<Bounds>> {
+  if (path === null) return yield {};
+  for (let after = path.first; ; await nextPass()) {
+    const upTo = await database.look(() => batchEnd(path, rows, after));
+    if (upTo === null) return;
+    yield { after, upTo };
+    after = upTo;
+  }
 }
 
-/** Keeps the newest row, so that no id is reused. */
-function growing(table: string, time: string, isOld: string, key = 'id'): Ageing {
-  const notNewest = `${key} < (select max(${key}) from ${table})`;
-  return { path: { table, key, first: 0 }, isOld: `${isOld} and ${notNewest}`, time };
+// ── Erasing ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+type TableRow = Record<string, unknown>;
+
+/** Rows read at once, with their texts. */
+const READ_AT_ONCE = 1_000;
+
+/** The rows of a chat, batch by batch. `end`: of the statement that reads them. */
+async function* chatRows(database: db.Database, table: KeptTable, chat: ChatId, end = '') {
+  const { path, where } = batchesOf(table, ofTheChat(table));
+  const columns = [...table.key.split(' '), ...Object.keys(table.words ?? {})].join(', ');
+  const sql = `select ${columns} from ${table.name} where ${where} ${end}`;
+  for await (const bounds of batches(database, path, READ_AT_ONCE)) {
+    yield () => db.all<TableRow>(sql, { chat, ...bounds });
+  }
 }
 
-/** The steps of a turn that used tools are kept while its reply is in a window. */
-const IS_OVER = `turn.state in ('answered', 'failed', 'aborted') and turn.finished_at < @before
-  and (turn.used_tools = 0 or exists (
-    select 1 from view join message on message.id = view.window_message
-    where view.room_id = turn.room_id and view.persona_id = turn.persona_id
-      and message.received_at > turn.finished_at))`;
+/** The cleaned row; null if the phrase does not occur in it. */
+function cleaned({ words = {} }: KeptTable, row: TableRow, eraser: Eraser): TableRow | null {
+  const next = { ...row };
+  for (const [column, clean] of Object.entries(words)) {
+    const source = row[column];
+    if (typeof source === 'string') next[column] = clean(source, eraser);
+  }
+  return Object.keys(words).some((column) => next[column] !== row[column]) ? next : null;
+}
 
-const AGEING: Ageing[] = [
-  growing(
-    'outbox',
-    'created_at',
-    `state in ('sent', 'refused', 'unconfirmed', 'dropped') and finished_at < @before`,
-  ),
-  growing('command', 'received_at', 'finished_at < @before'),
-  growing('version', 'at', 'at < @before', 'n'),
-  growing(
-    'journal',
-    'at',
-    `at < @before and status is distinct from 'pending' and changed < last_change()`,
-    'n',
-  ),
-  {
-    path: { table: 'step', key: 'turn_id', first: '' },
-    row: 'turn_id, n',
-    isOld: `exists (select 1 from turn where turn.id = turn_id and ${IS_OVER})`,
-  },
-  { path: { table: 'turn', key: 'id', first: '' }, isOld: IS_OVER },
-  // In any time zone, a day has ended two days after its first millisecond in UTC.
-  {
-    path: { table: 'spent', key: 'day', first: 0 },
-    row: 'day, person_id',
-    isOld: `day < @before - ${2 * DAY_MS}`,
-  },
-];
+async function erase(database: db.Database, table: KeptTable, chat: ChatId, eraser: Eraser): Promise<void> {
+  const { name, key, words = {}, isWhole, also } = table;
+  const isRow = key.split(' ').map((column) => `${column} = @${column}`);
+  const set = [...Object.keys(words).map((column) => `${column} = @${column}`), ...(also ? [also] : [])];
+  const change = isWhole ? `delete from ${name}` : `update ${name} set ${set.join(', ')}`;
+  // Locked: an outcome that is stored between reading and writing back would be lost.
+  for await (const rows of chatRows(database, table, chat, 'locked()')) {
+    await database.write(chat, function* () {
+      const changed = (yield* rows()).flatMap((row) => cleaned(table, row, eraser) ?? []);
+      for (const row of changed) yield* db.tell(`${change} where ${isRow.join(' and ')}`, row);
+      if (changed.length === 0) return;
+      // Invalidates cached copies of the chat's rooms.
+      yield* db.tell('update room set revision = revision + 1 where chat_id = ?', chat);
+    });
+  }
+}
 
-function ageing(database: db.Database, { path, isOld, time, row = path.key }: Ageing): Walk<Ask> {
-  const { table, key } = path;
-  const remove = `
-    delete from ${table} where (${row}) in (
-      select ${row} from ${table} where ${key} > @after and ${key} <= @upTo and ${isOld} limit @most + 0)`;
-  const isYoung = `select 1 from ${table} where ${key} = @after and ${time} >= @before`;
-  return walkOf<Ask>(
-    database,
-    path,
-    function* (ask) {
-      return yield* db.run(remove, ask);
-    },
-    function* (ask) {
-      return time !== undefined && (yield* db.one(isYoung, ask)) !== undefined;
-    },
+async function findWords(database: db.Database, chat: ChatId, phrase: Phrase) {
+  const found = { messages: 0, others: 0, files: [] as string[] };
+  const eraser = eraserOf(phrase, null);
+  const count = async (table: KeptTable) => {
+    const as = table === MESSAGES ? 'messages' : 'others';
+    for await (const rows of chatRows(database, table, chat)) {
+      for (const row of await database.read(rows)) {
+        if (cleaned(table, row, eraser) !== null) found[as]++;
+        if (table !== MESSAGES) continue;
+        found.files.push(...filesIn(row.attachments, ({ read = '' }) => phrase.isIn(read)));
+      }
+    }
+  };
+  for (const table of TABLES) if (table.words && !table.isCopy) await count(table);
+  if (found.messages + found.others === 0) await count(JOURNAL);
+  return found;
+}
+
+type KeptFile = Extract<StoredAttachment['outcome'], { kind: 'kept' }>;
+
+function filesIn(attachments: unknown, which: (file: KeptFile) => boolean): string[] {
+  if (typeof attachments !== 'string') return [];
+  return (JSON.parse(attachments) as StoredAttachment[]).flatMap(({ outcome }) =>
+    outcome?.kind === 'kept' && which(outcome) ? [outcome.file] : [],
   );
 }
 
-/** For short tables: no batches. */
-function expired(database: db.Database, table: string, key: string, isOld: string): Walk<Ask> {
-  const remove = `
-    delete from ${table} where ${key} in (select ${key} from ${table} where ${isOld} limit @most + 0)`;
-  return (ask) => database.writeOne(db.UPKEEP, remove, ask);
+export function eraseStore(database: db.Database): EraseStore {
+  return {
+    findWords: (chatId, phrase) => findWords(database, chatId, phrase),
+    async eraseWords(chatId, phrase, by) {
+      const eraser = eraserOf(phrase, by);
+      for (const table of [...TABLES, JOURNAL]) if (table.words) await erase(database, table, chatId, eraser);
+      await database.scrub(true);
+    },
+    async endErasing(chatId, phrase, by) {
+      if (phrase !== null) await erase(database, OPEN_COMMANDS, chatId, eraserOf(phrase, by));
+      await database.scrub(false);
+    },
+  };
 }
 
-const ENDED_JOBS = `
-  select id from job where ended_at is not null and ended_at < @before
-    and n < (select max(n) from job as other where other.chat_id = job.chat_id) limit @most + 0`;
+// ── Pruning ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Jobs that ended long ago, with their runs; a chat's highest job number stays, so that none is reused. */
-function endedJobs(database: db.Database): Walk<Ask> {
-  return (ask) =>
-    database.write(db.UPKEEP, function* () {
-      const ids = yield* db.column<string>(ENDED_JOBS, ask);
-      for (const id of ids) {
-        yield* db.tell('delete from job_run where job_id = ?', id);
-        yield* db.tell('delete from job where id = ?', id);
-      }
-      return ids.length;
-    });
+type Ask = Parameters<UpkeepStore['prune']>[0];
+type Where = Ask & { after?: number | string; upTo?: number | string };
+
+/** Changes at most `most` rows of each batch at a time. */
+interface Pruning {
+  path: KeyPath | null;
+  change(ask: Where): db.Verb<number>;
+  /** The rows after this place need no look. */
+  isOver?(ask: Where): db.Verb<boolean>;
 }
 
-/** A task is kept at least as long as its idempotency key. */
-const ENDED_TASKS = `
-  select n from task
-  where n > @after and n <= @upTo and completed_at is not null
-    and (idempotency_key is null or created_at < @now - ${KEY_LIVES_MS})
-    and (completed_at < @before or exists (
-      select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
-      where turn.id = task.turn_id and ${beganBefore('view.reset_at')}))`;
-const removeOf = (table: 'task_event' | 'task_message') => `
-  delete from ${table} where (task, n) in (
-    select task, n from ${table} where number_in(task, @ids) limit @most + 0)`;
-const REMOVE_TASKS = [
-  removeOf('task_event'),
-  removeOf('task_message'),
-  // Last, so that a task whose events are not all deleted yet is found again.
-  'delete from task where n in (select n from task where number_in(n, @ids) limit @most + 0)',
-];
+/** Rows examined before other work may run. */
+const EXAMINED_AT_ONCE = 2_000;
+/** Returned to the disk before other work may run. */
+const PAGES_AT_ONCE = 100;
 
-/** Tasks that ended long ago, and at any age those delegated by a forgotten turn. */
-function endedTasks(database: db.Database): Walk<Ask> {
-  return walkOf<Ask>(database, { table: 'task', key: 'n', first: 0 }, function* ({ most, ...ask }) {
-    const ids = JSON.stringify(yield* db.column<number>(ENDED_TASKS, ask));
-    return yield* runEach(REMOVE_TASKS, { ids }, most);
-  });
+function pruningOf(table: KeptTable): Pruning[] {
+  const { name, key, old, time } = table;
+  if (old === undefined) return [];
+  const { path, where } = batchesOf(table, old);
+  const columns = key.split(' ').join(', ');
+  const remove = `delete from ${name} where (${columns}) in (select ${columns} from ${name} where ${where} limit @most + 0)`;
+  const isYoung = `select 1 from ${name} where ${key} = @after and ${time} >= @before`;
+  return [
+    {
+      path,
+      change: (ask) => db.run(remove, ask),
+      *isOver(ask) {
+        return time !== undefined && (yield* db.one(isYoung, ask)) !== undefined;
+      },
+    },
+  ];
 }
 
-/** Runs the statements until `most` rows have changed. */
-function* runEach(statements: string[], values: object, most: number): db.Verb<number> {
-  let changed = 0;
-  for (const sql of statements) changed += yield* db.run(sql, { ...values, most: most - changed });
-  return changed;
+function* isBehindResets({ after = 0 }: Where): db.Verb<boolean> {
+  return Number(after) >= ((yield* db.value<number | null>('select max(reset_at) from view')) ?? 0);
 }
 
-// ── Forgotten messages: ids are kept, without text, while a platform may redeliver them ────────────────────
-
-/** Platforms redeliver unacknowledged messages for about a day. */
-const REDELIVERED_FOR_MS = 2 * DAY_MS;
-const LAST_RESET = 'select max(reset_at) from view';
 const REMOVE_HEARINGS = `
   delete from heard where (room_id, persona_id, addressed, heard_after, message_id) in (
     select heard.room_id, heard.persona_id, addressed, heard_after, message_id
     from view join heard on heard.room_id = alone(view.room_id) and heard.persona_id = alone(view.persona_id)
       and addressed in (0, 1) and heard_after < view.reset_at
     where view.reset_at > 0 limit @most + 0)`;
-
-const FORGOTTEN_TURNS = `
-  select turn.id from turn
-    join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
-  where turn.id > @after and turn.id <= @upTo and turn.state not in ('running', 'suspended', 'ready')
-    and ${beganBefore('view.reset_at')}`;
 // Keeps the row, so that a reply to it on the platform still addresses its persona.
-const silence = (isOf: string) => `
+const SILENCE_REPLIES = `
   update outbox set body = '${NO_WORDS}' where id in (
-    select id from outbox where ${isOf} and finished_at is not null and body <> '${NO_WORDS}' limit @most + 0)`;
-const FORGET_TURN = [
-  `delete from step where turn_id = @id and n in (select n from step where turn_id = @id limit @most + 0)`,
-  silence(`origin = 'turn:' || @id`),
-  silence(`origin > 'tool:' || @id || ':' and origin < 'tool:' || @id || ';'`),
+    select outbox.id from turn join outbox on origin = 'turn:' || turn.id
+      or origin > 'tool:' || turn.id || ':' and origin < 'tool:' || turn.id || ';'
+    where turn.id > @after and turn.id <= @upTo and ${IS_FORGOTTEN}
+      and outbox.finished_at is not null and body <> '${NO_WORDS}' limit @most + 0)`;
+
+const PRUNED: Pruning[] = [
+  ...[...TABLES, JOURNAL].flatMap(pruningOf),
+  { path: null, change: (ask) => db.run(REMOVE_HEARINGS, ask) },
+  { path: { table: 'turn', key: 'id', first: '' }, change: (ask) => db.run(SILENCE_REPLIES, ask) },
+  { path: { table: 'message', key: 'id', first: 0 }, change: forgetMessages, isOver: isBehindResets },
 ];
 
-function* forgetTurns(ids: string[], most: number): db.Verb<number> {
-  let gone = 0;
-  for (const id of ids) gone += yield* runEach(FORGET_TURN, { id }, most - gone);
-  return gone;
+/** The numbers of rows that each step changed; null after a step that only returned space to the disk. */
+async function* pruning(database: db.Database, ask: Ask): AsyncGenerator<number | null, void, Ask> {
+  let asked = ask;
+  for (const { path, change, isOver } of PRUNED) {
+    for await (const bounds of batches(database, path, EXAMINED_AT_ONCE)) {
+      if (isOver && (await database.look(() => isOver({ ...asked, ...bounds })))) break;
+      for (let isMore = true; isMore; ) {
+        const where = { ...asked, ...bounds };
+        const changed = await database.write(db.UPKEEP, () => change(where));
+        isMore = changed >= where.most;
+        asked = yield changed;
+      }
+    }
+  }
+  while (await database.shrink(PAGES_AT_ONCE)) asked = yield null;
 }
+
+// ── Forgotten messages: ids are kept, without text, while a platform may redeliver them ────────────────────
+
+/** Platforms redeliver unacknowledged messages for about a day. */
+const REDELIVERED_FOR_MS = 2 * 86_400_000;
 
 interface Candidate {
   id: number;
@@ -200,91 +232,53 @@ const CANDIDATES = `
     and id <= (select max(reset_at) from view where view.room_id = message.room_id)`;
 const REMOVE_MESSAGES = 'delete from message where number_in(id, ?)';
 const SILENCE_MESSAGES = `
-  update message set text = '', words = null, attachments = null, reply_to = null
-  where number_in(id, ?)`;
+  update message set text = '', words = null, attachments = null, reply_to = null where number_in(id, ?)`;
 
-function* forgottenBetween({ after, upTo }: Bounds, now: number): db.Verb<Candidate[]> {
+function* forgetMessages({ most, now, ...bounds }: Where): db.Verb<number> {
   const byRoom = new Map<RoomId, Candidate[]>();
-  const bounds = { after, upTo, redeliveredSince: now - REDELIVERED_FOR_MS };
-  for (const each of yield* db.all<Candidate>(CANDIDATES, bounds)) {
+  for (const each of yield* db.all<Candidate>(CANDIDATES, {
+    ...bounds,
+    redeliveredSince: now - REDELIVERED_FOR_MS,
+  })) {
     byRoom.set(each.room, [...(byRoom.get(each.room) ?? []), each]);
   }
-  const forgotten = yield* db.each(byRoom, function* ([room, candidates]) {
-    const ids = candidates.map(({ id }) => id);
-    const heard = yield* stillHeard(room, ids);
-    return candidates.filter(({ id, mayGo, speaks }) => (mayGo || speaks) && !heard.has(id));
-  });
-  return forgotten.flat();
-}
-
-function* forgetMessages(forgotten: Candidate[]): db.Verb<number> {
-  const ids = (which: (each: Candidate) => boolean) =>
-    JSON.stringify(forgotten.filter(which).map(({ id }) => id));
-  const files = forgotten.flatMap(({ attachments }) => filesOf(attachments));
+  const forgotten: Candidate[] = [];
+  for (const [room, candidates] of byRoom) {
+    const heard = yield* stillHeard(
+      room,
+      candidates.map(({ id }) => id),
+    );
+    forgotten.push(...candidates.filter(({ id, mayGo, speaks }) => (mayGo || speaks) && !heard.has(id)));
+  }
+  forgotten.length = Math.min(forgotten.length, most);
+  if (forgotten.length === 0) return 0;
+  const files = forgotten.flatMap(({ attachments }) => filesIn(attachments, () => true));
   if (files.length > 0) {
     const noted: string[] = JSON.parse((yield* findSetting(FORGOTTEN_FILES)) ?? '[]');
     yield* setSetting(FORGOTTEN_FILES, JSON.stringify([...noted, ...files]));
   }
-  if (forgotten.length > 0) {
-    const all = forgotten.map(({ id }) => id);
-    yield* forgetMessageEntries(all);
-  }
-  yield* db.tell(
-    SILENCE_MESSAGES,
-    ids(({ mayGo }) => !mayGo),
+  const [going, staying] = [1, 0].map((goes) =>
+    forgotten.filter(({ mayGo }) => mayGo === goes).map(({ id }) => id),
   );
-  yield* db.tell(
-    REMOVE_MESSAGES,
-    ids(({ mayGo }) => mayGo === 1),
-  );
+  yield* forgetMessageEntries(forgotten.map(({ id }) => id));
+  yield* db.tell(SILENCE_MESSAGES, JSON.stringify(staying));
+  yield* db.tell(REMOVE_MESSAGES, JSON.stringify(going));
   return forgotten.length;
-}
-
-function filesOf(attachments: string | null): string[] {
-  if (attachments === null) return [];
-  return (JSON.parse(attachments) as StoredAttachment[]).flatMap(({ outcome }) =>
-    outcome?.kind === 'kept' ? [outcome.file] : [],
-  );
-}
-
-function forgottenWalks(database: db.Database): Walk<Ask>[] {
-  const isBehindResets = function* (id: number): db.Verb<boolean> {
-    return id >= ((yield* db.value<number | null>(LAST_RESET)) ?? 0);
-  };
-  return [
-    (ask) => database.writeOne(db.UPKEEP, REMOVE_HEARINGS, ask),
-    walkOf<Ask>(
-      database,
-      { table: 'turn', key: 'id', first: '' },
-      function* ({ after, upTo, most }) {
-        return yield* forgetTurns(yield* db.column<string>(FORGOTTEN_TURNS, { after, upTo }), most);
-      },
-      () => isBehindResets(0),
-    ),
-    walkOf<Ask>(
-      database,
-      { table: 'message', key: 'id', first: 0 },
-      function* ({ most, now, ...bounds }) {
-        return yield* forgetMessages((yield* forgottenBetween(bounds, now)).slice(0, most));
-      },
-      ({ after }) => isBehindResets(Number(after)),
-    ),
-  ];
 }
 
 // ── A restored copy ─────────────────────────────────────────────────────────────────────────────────────────
 
+const RESTORED = 'restored from a backup';
+const ABORT = `update turn set state = 'aborted', finished_at = @now, waits_for = null, waits_until = null where state`;
 /** Makes a restored copy drop its unfinished work; `@now`. */
 const QUIETEN = [
-  `update turn set state = 'aborted', finished_at = @now, waits_for = null, waits_until = null
-    where state = 'running'`,
-  `update turn set state = 'aborted', finished_at = @now, waits_for = null, waits_until = null
-    where state in ('suspended', 'ready')`,
+  `${ABORT} = 'running'`,
+  `${ABORT} in ('suspended', 'ready')`,
   `insert into task_event (task, n, body)
     select n, (select coalesce(max(n), 0) + 1 from task_event where task_event.task = task.n),
       cast(@interrupted as text)
     from task where status in ('pending', 'running')`,
-  `update task set status = 'interrupted', completed_at = @now, error = 'restored from a backup', lease_owner = null,
+  `update task set status = 'interrupted', completed_at = @now, error = '${RESTORED}', lease_owner = null,
     lease_until = null where status in ('pending', 'running')`,
   'delete from shown',
   'delete from question',
@@ -296,41 +290,33 @@ const QUIETEN = [
   `update journal set filed = 'log' where filed <> 'log'`,
 ];
 const PARK = `
-  update outbox set state = 'parked', finished_at = @now, error = 'restored from a backup'
+  update outbox set state = 'parked', finished_at = @now, error = '${RESTORED}'
   where finished_at is null returning ${SEND_END}`;
 const RUNNING = `select id, batch from turn where state = 'running'`;
 const IN_TURN = 'select count(*) from message where number_in(id, @batch) and turn_id = @id';
-
-/** A login from another time or machine would be rejected, or conflict with the current one. */
-const FORGET_LOGINS = 'delete from channel_state';
 
 function* quieten(keepLogins: boolean, now: number): db.Verb<{ deliveries: number; messages: number }> {
   const parked = yield* db.all<SendEnd>(PARK, { now });
   yield* endSends(parked);
   let messages = yield* db.run(`update message set state = 'done' where state = 'waiting'`);
-  for (const turn of yield* db.all<{ id: string; batch: string }>(RUNNING))
+  for (const turn of yield* db.all<object>(RUNNING))
     messages += (yield* db.value<number>(IN_TURN, turn)) ?? 0;
   const interrupted = JSON.stringify({ at: now, kind: 'status', status: 'interrupted' });
-  const restored = JSON.stringify({ error: 'restored from a backup' });
+  const restored = JSON.stringify({ error: RESTORED });
   for (const sql of QUIETEN) yield* db.tell(sql, { now, interrupted, restored });
-  if (!keepLogins) yield* db.tell(FORGET_LOGINS);
+  // A login from another time or machine would be rejected, or conflict with the current one.
+  if (!keepLogins) yield* db.tell('delete from channel_state');
   return { deliveries: parked.length, messages };
 }
 
 // ── The port ────────────────────────────────────────────────────────────────────────────────────────────────
 
-const GROWING = { message: 'id', outbox: 'id', command: 'id', version: 'n', task: 'n' };
-
 /** Estimated from the ids: counting would read all rows. */
-function* rows(): db.Verb<Record<string, number>> {
-  const found: Record<string, number> = {};
-  for (const [table, key] of Object.entries(GROWING)) {
-    const span = `select coalesce(max(${key}) - (select min(${key}) from ${table}) + 1, 0) from ${table}`;
-    found[table] = (yield* db.value<number>(span)) ?? 0;
-  }
-  return found;
-}
-
+const rowsOf = (table: string, key: 'id' | 'n') =>
+  `(select coalesce(max(${key}) - (select min(${key}) from ${table}) + 1, 0) from ${table}) as ${table}`;
+const ROWS = `
+  select ${rowsOf('message', 'id')}, ${rowsOf('outbox', 'id')}, ${rowsOf('command', 'id')},
+    ${rowsOf('version', 'n')}, ${rowsOf('task', 'n')}`;
 const COUNTS = `
   select (select count(*) from message where state = 'waiting') as waiting,
     (select count(*) from turn where state = 'running') as running,
@@ -339,33 +325,29 @@ const COUNTS = `
 const NO_COUNTS = { waiting: 0, running: 0, undelivered: 0, parked: 0 };
 
 export function upkeepStore(database: db.Database): UpkeepStore & OperatorStore {
-  const walks: Walk<Ask>[] = [
-    ...AGEING.map((table) => ageing(database, table)),
-    expired(database, 'pairing', 'id', 'coalesce(expires_at, 0) < @before and requested_at < @before'),
-    expired(database, 'question', 'id', 'until < @before'),
-    expired(database, 'offer', 'key', 'until < @now'),
-    expired(database, 'early_result', 'waits_for', 'at < @before'),
-    endedJobs(database),
-    endedTasks(database),
-    expired(database, 'asked_call', 'id', 'until < @before'),
-    ...forgottenWalks(database),
-  ];
-  /** The walk at which the next call continues. */
-  let current = 0;
-
+  /** The steps at which the next call continues. */
+  let steps: ReturnType<typeof pruning> | null = null;
   return {
     async prune(ask) {
       let rows = 0;
-      for (let walk = walks[current]; walk !== undefined; walk = walks[current]) {
-        rows += await walk({ ...ask, most: ask.most - rows });
-        if (rows >= ask.most) return { rows, more: true };
-        current++;
+      try {
+        while (rows < ask.most) {
+          steps ??= pruning(database, ask);
+          const { done, value } = await steps.next({ ...ask, most: ask.most - rows });
+          if (done) steps = null;
+          if (done || value === null) return { rows, more: !done };
+          rows += value;
+        }
+      } catch (error) {
+        steps = null;
+        throw error;
       }
-      const more = await database.shrink(PAGES_AT_ONCE);
-      if (!more) current = 0;
-      return { rows, more };
+      return { rows, more: true };
     },
-    sizes: async () => ({ ...(await database.size()), rows: await database.read(() => rows()) }),
+    async sizes() {
+      const rows = await database.look(() => db.one<Record<string, number>>(ROWS));
+      return { ...(await database.size()), rows: rows ?? {} };
+    },
     quieten: ({ keepLogins } = { keepLogins: false }) =>
       database.write(db.UPKEEP, () => quieten(keepLogins, database.clock.now())),
     counts: async () => (await database.look(() => db.one<typeof NO_COUNTS>(COUNTS))) ?? NO_COUNTS,

@@ -6,7 +6,7 @@ import { offerOf } from '../../src/mcp/offered.js';
 import { resultOf } from '../../src/mcp/results.js';
 import { createAnswer } from '../../src/models/answer.js';
 import { createResponsesAnswer } from '../../src/models/responses.js';
-import { entryWords } from '../../src/store/erase.js';
+import { entryWords } from '../../src/store/tables.js';
 import { answered, ask, LOOK_UP, openBench } from '../models/helpers.js';
 
 const LEVELS = 20_000;

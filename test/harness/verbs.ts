@@ -73,11 +73,11 @@ function nameOf(node: unknown): string {
   return typeof node.name === 'string' ? node.name : '';
 }
 
-/** Generators, and parameters that are typed as verbs. */
+/** Generators (asynchronous ones are no verbs), and parameters that are typed as verbs. */
 function declared(paths: Path[], source: string): Set<string> {
   const found = new Set<string>();
   for (const [node, parent] of paths) {
-    if (node.generator === true) found.add(functionName(node, parent));
+    if (node.generator === true && node.async !== true) found.add(functionName(node, parent));
     if (node.type === 'Identifier' && isNode(node.typeAnnotation)) {
       const { start, end } = node.typeAnnotation;
       if (/=> *(?:\w+\.)?Verb<[^=]*$/.test(source.slice(start, end))) found.add(nameOf(node));
