@@ -62,7 +62,7 @@ export function* chatTalked(
   if (!isSame) yield* changeChat('account address kind title', { id, kind, title, account, address });
 }
 
-function* changeChat(names: string, values: object): db.Verb<void> {
+export function* changeChat(names: string, values: object): db.Verb<void> {
   yield* db.tell(`update chat set ${assigned(names)} where id = @id`, values);
 }
 
@@ -74,14 +74,7 @@ export function* chatMoved(id: ChatId, address: string): db.Verb<void> {
   yield* db.tell(`${insertInto('left_address', 'chatId address moves')} on conflict do nothing`, left);
   yield* db.tell('delete from left_address where chat_id = @id and address = @address', { id, address });
   yield* changeChat('address moves', { id, address, moves: row.moves + 1 });
-  yield* db.tell('update outbox set address = @address where chat_id = @id and finished_at is null', {
-    id,
-    address,
-  });
-}
-
-export function* setVoice(id: ChatId, voice: 'on' | 'off'): db.Verb<void> {
-  yield* changeChat('voice', { id, voice });
+  yield* db.tell('update outbox set address = ? where chat_id = ? and finished_at is null', address, id);
 }
 
 /** Changes which personas take part. */
@@ -90,8 +83,7 @@ export function* attend(
   who: { activePersona: PersonaId; invited: PersonaId[]; away: PersonaId[] },
 ): db.Verb<void> {
   const some = (ids: PersonaId[]) => (ids.length === 0 ? null : ids);
-  const { activePersona, invited, away } = who;
-  const values = { id, activePersona, invited: some(invited), away: some(away) };
+  const values = { ...who, id, invited: some(who.invited), away: some(who.away) };
   yield* changeChat('activePersona invited away', bound(values));
 }
 
@@ -106,12 +98,8 @@ const SUSPENDED = turnWhere(`state in ('suspended', 'ready') order by started_at
 const AUTHORS = 'select author_id from message where number_in(id, @ids) order by id';
 
 function* roomNow(room: RoomId): db.Verb<RoomNow> {
-  const row = yield* db.one<{
-    exchange: string | null;
-    personaId: PersonaId | null;
-    at: number | null;
-    waits: number | null;
-  }>(ROOM, room);
+  type RoomRow = Record<'exchange' | 'personaId', string | null> & Record<'at' | 'waits', number | null>;
+  const row = yield* db.one<RoomRow>(ROOM, room);
   const { exchange = null, personaId = null, at = null, waits = null } = row ?? {};
   const round: GroupRound | null = exchange === null ? null : JSON.parse(exchange);
   return {

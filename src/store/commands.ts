@@ -4,7 +4,7 @@ import { Fault } from '../core/errors.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { StoredCommand } from '../core/receipt.js';
 import type { CommandEffect, CommandStore, Lease } from '../core/store.js';
-import { attend, findChat, setVoice, toChat } from './chats.js';
+import { attend, changeChat, findChat, toChat } from './chats.js';
 import * as db from './db.js';
 import { hearersIn } from './feeds.js';
 import { forgetEntries, interruptTurn, SEND_END } from './journal.js';
@@ -80,7 +80,7 @@ function* apply(effect: CommandEffect, now: number): db.Verb<string | null> {
       yield* changeAttendance(effect);
       return null;
     case 'voice':
-      yield* setVoice(effect.chatId, effect.voice);
+      yield* changeChat('voice', { id: effect.chatId, voice: effect.voice });
       return null;
     case 'undone':
       yield* db.tell('update version set undone = 1 where id = ?', effect.versionId);

@@ -31,6 +31,12 @@ export function upsert(table: string, key: string, names: string, added = ''): s
   return `${insert} on conflict (${each(key, column)}) do update set ${excluded(names)}`;
 }
 
+/** As `upsert`, but adds to the numbers of a row that is there. */
+export function addTo(table: string, key: string, names: string): string {
+  const sums = each(names, (name) => `${column(name)} = ${table}.${column(name)} + excluded.${column(name)}`);
+  return `${insertInto(table, `${key} ${names}`)} on conflict (${each(key, column)}) do update set ${sums}`;
+}
+
 /** `text = @text, sent_at = @sentAt` */
 export function assigned(names: string): string {
   return each(names, (name) => `${column(name)} = @${name}`);

@@ -7,19 +7,16 @@ import type { Amount, ChannelStore, SettingStore, UsageStore } from '../core/sto
 import * as db from './db.js';
 import { newestSent } from './live.js';
 import { deliveryOf } from './outbox.js';
-import { insertInto, upsert } from './sql.js';
+import { addTo, upsert } from './sql.js';
 
 // ── Usage: per persona and chat (`usage`), and per person (`spent`) if a limit needs it ────────────────────
 
-const ADD_TO_PERSONA = `
-  ${insertInto('usage', 'chatId day personaId turns inputTokens outputTokens cachedTokens cost')}
-  on conflict (chat_id, day, persona_id) do update set turns = usage.turns + excluded.turns,
-    input_tokens = usage.input_tokens + excluded.input_tokens,
-    output_tokens = usage.output_tokens + excluded.output_tokens,
-    cached_tokens = usage.cached_tokens + excluded.cached_tokens, cost = usage.cost + excluded.cost`;
-const ADD_TO_PERSON = `
-  ${insertInto('spent', 'day personId tokens cost')}
-  on conflict (day, person_id) do update set tokens = spent.tokens + excluded.tokens, cost = spent.cost + excluded.cost`;
+const ADD_TO_PERSONA = addTo(
+  'usage',
+  'chatId day personaId',
+  'turns inputTokens outputTokens cachedTokens cost',
+);
+const ADD_TO_PERSON = addTo('spent', 'day personId', 'tokens cost');
 const USAGE = `
   select persona_id as personaId, sum(turns) as turns, sum(input_tokens) as inputTokens,
     sum(output_tokens) as outputTokens, sum(cached_tokens) as cachedTokens, sum(cost) as cost
