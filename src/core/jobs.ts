@@ -63,7 +63,6 @@ type RunOutcome = 'running' | 'answered' | 'failed' | 'skipped';
 export interface JobRun {
   slot: number;
   attempt: number;
-  firedAt: number;
   outcome: RunOutcome;
 }
 

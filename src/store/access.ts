@@ -12,7 +12,7 @@ import * as db from './db.js';
 import { putDelivery } from './outbox.js';
 import { addOffer, findQuestion, offers } from './questions.js';
 import type { pairing } from './schema.js';
-import { columns, type Row, upsert } from './sql.js';
+import { bound, columns, type Row, upsert } from './sql.js';
 
 type PairingRow = Row<typeof pairing>;
 
@@ -49,10 +49,7 @@ const REFUSE = `
   update pairing ${END}, requested_at = @quietUntil
   where kind = 'sender' and code = @code and ${WAITS}`;
 
-const APPROVE = `
-  insert into approval (id, kind, owner, approved_at) values (@id, @kind, @owner, @now)
-  on conflict (id) do update set kind = excluded.kind, owner = excluded.owner, approved_at = excluded.approved_at,
-    revoked_at = null`;
+const APPROVE = upsert('approval', 'id', 'kind owner approvedAt revokedAt');
 const REVOKE = 'update approval set revoked_at = approved_at where id = ? and revoked_at is null';
 /** All ids that lead to the same chat as `@id`, so that it cannot come back under another one. */
 const ALL_IDS = `
@@ -187,7 +184,7 @@ function* approve({ asOwner, told, ...ask }: Parameters<AccessStore['approve']>[
   const { now } = ask;
   const before = yield* approval(id);
   const owner = kind === 'sender' && (asOwner || before?.owner === 1);
-  yield* db.tell(APPROVE, { id, kind, owner: Number(owner), now });
+  yield* db.tell(APPROVE, bound({ id, kind, owner, approvedAt: now, revokedAt: null }));
   for (const sql of [SETTLE_SENDER, FORGET_GROUP]) yield* db.tell(sql, id);
   const isNews = before === undefined || (owner && before.owner !== 1);
   if (kind !== 'sender' || to === null || !isNews) return { id, kind, owner, toldIn: null };

@@ -99,7 +99,7 @@ function* changeJob(id: string, from: readonly JobState[], changed: JobChange, n
 const NEXT = jobsWhere(`
   state = 'active' and next_at is not null and ${IN_CHANNELS} order by next_at limit ${MOST_AT_ONCE}`);
 const RUNS = `
-  select ${columns('slot attempt firedAt outcome')} from job_run where job_id = ?
+  select ${columns('slot attempt outcome')} from job_run where job_id = ?
   order by slot desc, attempt desc limit ${KEPT_RUNS}`;
 const AHEAD = jobsWhere(`
   id in (select job_id from job_run where fired_at > @now limit ${MOST_AT_ONCE}) and ${IN_CHANNELS}`);

@@ -127,9 +127,7 @@ export function jobContract(under: StoreUnderTest): void {
         ...{ author: { kind: 'gateway', about: 'schedule' }, text: 'It is time.\n\nwater the roses' },
         ...{ addresses: ['default'], platformMessageId: `event:job:${job.id}:${NOW + MINUTE}:0` },
       });
-      expect(await store.runsOf(job.id)).toEqual([
-        { slot: NOW + MINUTE, attempt: 0, firedAt: NOW + MINUTE, outcome: 'running' },
-      ]);
+      expect(await store.runsOf(job.id)).toEqual([{ slot: NOW + MINUTE, attempt: 0, outcome: 'running' }]);
       const entries = await journalOf(store);
       expect(
         entries
