@@ -166,13 +166,14 @@ describeWithPostgres('on PostgreSQL', () => {
     await migrate();
     await add('0101_more', 'alter table chat add more bigint;');
     const holder = await open();
-    let letGo = () => {};
+    let letGo: (() => void) | undefined;
     const held = holder.transaction(async (query) => {
       await query('select from chat');
       await new Promise<void>((resolve) => {
         letGo = resolve;
       });
     });
+    await vi.waitFor(() => expect(letGo).toBeDefined(), 10_000);
     const migrated = migrate(newer);
     try {
       await vi.waitFor(async () => expect(await running('alter table chat')).toHaveLength(1), 10_000);
@@ -181,7 +182,7 @@ describeWithPostgres('on PostgreSQL', () => {
       // A write would wait for ten seconds.
       expect(Date.now() - since).toBeLessThan(7_000);
     } finally {
-      letGo();
+      letGo?.();
       await Promise.all([held, migrated]);
     }
     expect(await applied()).toContain('0101_more');
