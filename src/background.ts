@@ -12,7 +12,7 @@ import type { TaskGiver } from './delegation/place.js';
 import type { Runner } from './delegation/runner.js';
 import { startJobs } from './jobs/clock.js';
 import { trimMedia } from './media/files.js';
-import { jobGauge, sizeGauges } from './operating/metrics.js';
+import { sizeGauges } from './operating/metrics.js';
 import { startUpkeep } from './operating/upkeep.js';
 import type { Parts } from './parts.js';
 import { foldersOf } from './paths.js';
@@ -67,13 +67,13 @@ export function backgroundOf(parts: Parts, conversation: Conversation, tasks: Ta
 }
 
 async function startListener(parts: Parts, tasks: TaskWiring): Promise<() => Promise<void>> {
-  const { config, serving, metrics, store, sizes, workspace, artifacts, log } = parts;
+  const { config, serving, metrics, sizes, workspace, artifacts, log } = parts;
   const { startBoard } = await import('./board/listener.js');
   const listener = await startBoard({
     ...config.board,
     // Only platforms count: closing the terminal does not make the gateway unready.
     ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
-    metrics: async () => metrics.render([...sizeGauges(await sizes()), jobGauge(await store.jobStates())]),
+    metrics: async () => metrics.render(sizeGauges(await sizes())),
     webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
     tasks: await tasks.forPrograms(),
     workspace,

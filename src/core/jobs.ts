@@ -114,7 +114,6 @@ export interface JobStore {
     since: number;
     now: number;
   }): Promise<{ working: number; ended: EndedRun[]; ahead: Job[] }>;
-  jobStates(): Promise<Partial<Record<JobState, number>>>;
 }
 
 export interface TimingWish {

@@ -319,9 +319,9 @@ export interface UpkeepStore {
   sizes(): Promise<Sizes['store']>;
 }
 
-/** `free`: reusable. */
+/** `free`: reusable; `jobs`: by state. */
 export interface Sizes {
-  store: { bytes: number; free: number; rows: Record<string, number> };
+  store: { bytes: number; free: number; rows: Record<string, number>; jobs: Record<string, number> };
   media: number;
 }
 

@@ -169,17 +169,14 @@ export function createSizes(
   };
 }
 
-export function jobGauge(states: Record<string, number>): Gauge {
-  const values = Object.entries(states).map(([state, value]) => ({ labels: { state }, value }));
-  return { name: 'jobs', help: 'Scheduled tasks by state', values };
-}
-
-export function sizeGauges({ store: { bytes, free, rows }, media }: Sizes): Gauge[] {
+export function sizeGauges({ store: { bytes, free, rows, jobs }, media }: Sizes): Gauge[] {
   const ofRows = Object.entries(rows).map(([table, value]) => ({ labels: { table }, value }));
+  const ofJobs = Object.entries(jobs).map(([state, value]) => ({ labels: { state }, value }));
   return [
     { name: 'store_bytes', help: 'Size of the database', values: [{ value: bytes }] },
     { name: 'store_free_bytes', help: 'Free space inside the database', values: [{ value: free }] },
     { name: 'store_rows', help: 'Rows of the growing tables, at most', values: ofRows },
     { name: 'media_bytes', help: 'Size of the files that came with messages', values: [{ value: media }] },
+    { name: 'jobs', help: 'Scheduled tasks by state', values: ofJobs },
   ];
 }

@@ -205,12 +205,5 @@ export function jobStore(database: db.Database): JobStore {
     dueJobs: (ask) => database.look(() => dueJobs(ask)),
     fireJob: (firing) => database.write([db.JOBS, firing.seen.room], () => fireJob(firing)),
     openRuns: (ask) => database.write(db.JOBS, () => openRuns(ask)),
-    jobStates: () =>
-      database.look(function* () {
-        const states = yield* db.all<{ state: JobState; jobs: number }>(
-          'select state, count(*) as jobs from job group by state',
-        );
-        return Object.fromEntries(states.map(({ state, jobs }) => [state, jobs]));
-      }),
   };
 }

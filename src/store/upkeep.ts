@@ -317,6 +317,7 @@ const rowsOf = (table: string, key: 'id' | 'n') =>
 const ROWS = `
   select ${rowsOf('message', 'id')}, ${rowsOf('outbox', 'id')}, ${rowsOf('command', 'id')},
     ${rowsOf('version', 'n')}, ${rowsOf('task', 'n')}`;
+const JOBS = 'select state, count(*) as jobs from job group by state';
 const COUNTS = `
   select (select count(*) from message where state = 'waiting') as waiting,
     (select count(*) from turn where state = 'running') as running,
@@ -346,7 +347,9 @@ export function upkeepStore(database: db.Database): UpkeepStore & OperatorStore 
     },
     async sizes() {
       const rows = await database.look(() => db.one<Record<string, number>>(ROWS));
-      return { ...(await database.size()), rows: rows ?? {} };
+      const jobs = await database.look(() => db.all<{ state: string; jobs: number }>(JOBS));
+      const states = Object.fromEntries(jobs.map((each) => [each.state, each.jobs]));
+      return { ...(await database.size()), rows: rows ?? {}, jobs: states };
     },
     quieten: ({ keepLogins } = { keepLogins: false }) =>
       database.write(db.UPKEEP, () => quieten(keepLogins, database.clock.now())),

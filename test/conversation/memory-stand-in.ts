@@ -357,7 +357,7 @@ export function standIn(): StandIn {
       ...{ direct: 'open', groups: 'open', chats: [], owners: [], controlChats: [], requireMention: true },
     }),
     facts: { version: '0', model: 'm', startedAt: 0 },
-    sizes: async () => ({ store: { bytes: 0, free: 0, rows: {} }, media: 0 }),
+    sizes: async () => ({ store: { bytes: 0, free: 0, rows: {}, jobs: {} }, media: 0 }),
   };
 
   return {

@@ -385,7 +385,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     log,
     metrics,
     facts: { version: '0', model: 'm', startedAt: 0 },
-    sizes: async () => ({ store: { bytes: 0, free: 0, rows: {} }, media: 0 }),
+    sizes: async () => ({ store: { bytes: 0, free: 0, rows: {}, jobs: {} }, media: 0 }),
   };
   const deliver = createDeliver(base);
   const toolsOfGateway =

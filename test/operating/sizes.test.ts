@@ -1,9 +1,9 @@
 /** How much is kept: measured when somebody looks, at most once a minute, and written as Prometheus reads it. */
 import { expect, it } from 'vitest';
-import { createMetrics, createSizes, jobGauge, sizeGauges } from '../../src/operating/metrics.js';
+import { createMetrics, createSizes, sizeGauges } from '../../src/operating/metrics.js';
 import { manualClock } from '../fakes/clock.js';
 
-const STORED = { bytes: 4_096, free: 1_024, rows: { message: 3, outbox: 2 } };
+const STORED = { bytes: 4_096, free: 1_024, rows: { message: 3, outbox: 2 }, jobs: { active: 2, parked: 1 } };
 
 function measuring(mediaBytes: () => Promise<number>) {
   const clock = manualClock();
@@ -48,7 +48,7 @@ it('is in the metrics as gauges', async () => {
 it('tells of scheduled tasks, and of how they ended', async () => {
   const metrics = createMetrics();
   metrics.count('job_runs_total', { outcome: 'answered' });
-  const text = await metrics.render([jobGauge({ active: 2, parked: 1 })]);
+  const text = await metrics.render(sizeGauges({ store: STORED, media: 99 }));
   expect(text).toContain('\ncoterie_jobs{state="active"} 2\ncoterie_jobs{state="parked"} 1\n');
   expect(text).toContain('\ncoterie_job_runs_total{outcome="answered"} 1\n');
 });

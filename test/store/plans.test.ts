@@ -415,7 +415,6 @@ async function useJobs(store: Store): Promise<void> {
   const ended = { job, slot: NOW, attempt: 0, outcome: 'answered', endedAt: NOW } as const;
   await store.changeJob({ ended }, { failures: 0 }, NOW);
   await store.changeJob({ id: 'j1', from: ['active'] }, { state: 'paused' }, NOW);
-  await store.jobStates();
 }
 
 async function useJournal(store: Store): Promise<void> {

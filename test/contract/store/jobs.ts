@@ -71,7 +71,7 @@ export function jobContract(under: StoreUnderTest): void {
       ]);
       expect(await store.jobs({ chatId: 'test_2', n: 2 })).toEqual([]);
       expect(await store.jobs({ id: 'no such' })).toEqual([]);
-      expect(await store.jobStates()).toEqual({ active: 3 });
+      expect((await store.sizes()).jobs).toEqual({ active: 3 });
     });
 
     it('gives no number twice to two at once, and keeps its bounds', async () => {
