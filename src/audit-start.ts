@@ -27,6 +27,8 @@ export function openAudit(config: Config, log: Log): Audit {
 /** Bytes of the log that are searched for the previous start, so that starting stays fast. */
 const MOST_BYTES = 20_000_000;
 const MOST_CHARS = 10_000;
+/** In an address; the redactor leaves very short ones. */
+const PASSWORD = /(:\/\/[^\s/:@"]*:)[^\s/@"]+@/g;
 
 interface Setting {
   shown: string;
@@ -82,7 +84,7 @@ function settingsOf(
       const name = path.join('.');
       const isVariable = variableKeys.some((key) => key === name || key.startsWith(`${name}.`));
       const hides = (isSecret || isVariable) && value !== null;
-      const safe = hides ? '' : plain(clean(shown), MOST_CHARS);
+      const safe = hides ? '' : plain(clean(shown.replace(PASSWORD, '$1[redacted]@')), MOST_CHARS);
       const fingerprint = safe === shown ? '' : `secret ${hashOf(shown).slice(0, 8)}`;
       found.set(name, { shown: `${safe} ${fingerprint}`.trim(), isSecret: isSecret && value !== null });
       return;

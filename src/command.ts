@@ -1,5 +1,4 @@
 /** Shared by the short-lived commands. */
-import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { type Config, type LoadedConfig, processConfig } from './config.js';
@@ -11,7 +10,6 @@ import { createLog } from './operating/log.js';
 import { databaseProblem } from './premises.js';
 import { hiddenInLogs } from './secrets.js';
 
-export const MIGRATIONS = new URL('../migrations/sqlite/', import.meta.url);
 /** For entries of the audit log. */
 export const BY_OPERATOR = { who: OPERATOR, where: null, word: null };
 
@@ -26,10 +24,6 @@ export async function commandConfig(argumentPath: string | undefined): Promise<L
 
 export function commandLog(config: Config, level: Config['log']['level'] = 'warn') {
   return createLog({ ...config.log, level, secrets: hiddenInLogs(config) });
-}
-
-export function databaseOf({ dataDir }: Config): string {
-  return join(dataDir, 'coterie.db');
 }
 
 /** Something given at the command line, as JSON, which is one line. */

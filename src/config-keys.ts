@@ -29,6 +29,7 @@ import {
   redisAddress,
   seconds,
   section,
+  storeAddress,
   toolGroups,
 } from './config-values.js';
 import { isZone } from './core/dates.js';
@@ -134,6 +135,11 @@ export const configKeys = z.strictObject({
   data_dir: text('a folder').default('./data'),
   groups_dir: text('a folder').default('./groups'),
   timezone: text('a time zone').refine(isZone, expected('an IANA time zone, like Europe/Berlin')).optional(),
+  store: section({
+    url: optional(storeAddress()),
+    connections: whole(2).default(8),
+    wait_seconds: amount('a number of seconds', 0).default(30),
+  }),
   shutdown_seconds: amount('a number of seconds', 0).default(20),
   log: section({
     level: choice('debug', 'info', 'warn', 'error', 'silent').default('info'),
@@ -332,6 +338,3 @@ export const configKeys = z.strictObject({
   ),
   access: section(access),
 });
-
-/** Documented but not built yet: reported as such instead of as unknown. */
-export const laterKeys: readonly string[] = ['store'];

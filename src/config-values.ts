@@ -34,6 +34,32 @@ export function redisAddress() {
   return address('an address that begins with redis:// or rediss://', /^rediss?$/);
 }
 
+const STORE = 'an address like postgres://user:password@host:5432/database';
+/** The library ignores any other word, and then does not encrypt. */
+const SSL_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
+
+/** A PostgreSQL database. */
+export function storeAddress() {
+  return z.string(expected(STORE)).superRefine((value, context) => {
+    const wanted = wantedInstead(value);
+    if (wanted !== null) context.addIssue({ code: 'custom', message: `expected ${wanted}` });
+  });
+}
+
+/** null: nothing is wrong with the address. */
+function wantedInstead(address: string): string | null {
+  if (!/^postgres(ql)?:/i.test(address)) {
+    return `${STORE}; without one, the store is an SQLite file in data_dir`;
+  }
+  // With a `/`, `?`, `#` or `@` in it, a password would become the host or the database, which messages name.
+  const parts = /^\w+:\/\/([^/?#]*)(?:\/[^/?#@]*)?(?:\?[^#@]*)?$/.exec(address);
+  if (parts === null || (parts[1] ?? '').split('@').length > 2 || !URL.canParse(address)) {
+    return `${STORE}, in which the password is percent-encoded`;
+  }
+  const mode = new URL(address).searchParams.get('sslmode');
+  return mode === null || SSL_MODES.includes(mode) ? null : `sslmode to be one of ${SSL_MODES.join(', ')}`;
+}
+
 /**
  * Rules constrain keys that are set explicitly; a default adapts instead (`config.ts`). The first key is reported as
  * wrong. A rule runs if its own keys are valid, even if others are not, but never on a value that is not an object.

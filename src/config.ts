@@ -8,7 +8,7 @@ import { dirname, resolve } from 'node:path';
 import type * as z from 'zod';
 import type { Camel, Streaming } from './channels/kit/descriptor.js';
 import { CHANNELS } from './channels/list.js';
-import { ACCESS, configKeys, laterKeys } from './config-keys.js';
+import { ACCESS, configKeys } from './config-keys.js';
 import type { AccessRules } from './core/access.js';
 import { describe, Fault } from './core/errors.js';
 import { codeOf } from './core/file-access.js';
@@ -50,10 +50,7 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
       ...(path.length > 0 ? [path.join('.')] : []),
       message,
     ].join(': ');
-  const sayUnknown = (path: string[]) =>
-    laterKeys.includes(path.join('.'))
-      ? say(path, 'is not supported by this version yet and has no effect')
-      : say(path, `unknown key; ${hintFor(configKeys, path)}`);
+  const sayUnknown = (path: string[]) => say(path, `unknown key; ${hintFor(configKeys, path)}`);
 
   unknown.sort((a, b) => (yaml.positionOf(a)?.offset ?? 0) - (yaml.positionOf(b)?.offset ?? 0));
   const unread = new Set(yaml.faults.map(({ path }) => path.join('.')));
@@ -139,6 +136,12 @@ function resolveConfig(
     groupsDir: resolve(folder, keys.groups_dir),
     /** IANA name; null: the system's time zone. */
     timezone: keys.timezone ?? null,
+    store: {
+      /** null: SQLite. */
+      url: keys.store.url,
+      connections: keys.store.connections,
+      waitMs: Math.round(keys.store.wait_seconds * 1000),
+    },
     shutdownSeconds: keys.shutdown_seconds,
     log: { level: keys.log.level, format: keys.log.format ?? (terminal ? 'pretty' : 'json') },
     model: {

@@ -6,10 +6,9 @@ import { Fault } from './core/errors.js';
 import { namesIn } from './core/file-access.js';
 import { composed } from './core/file-names.js';
 import type { Log } from './core/log.js';
-import type { Fate } from './core/memory.js';
+import type { Fate, TraceStore } from './core/memory.js';
 import { isChatId } from './groups/paths.js';
 import { personaReader } from './groups/personas.js';
-import { withTraces } from './store/inspect.js';
 
 const MOST_ENTRIES = 50_000;
 const MOST_NAMES_TOLD = 20;
@@ -69,7 +68,7 @@ export async function personaFindings(
  * One line per persona that received the message; `wanted`: `telegram_123/45`, a chat ID and the platform's message ID.
  * Throws Fault if there is no such message.
  */
-export async function whereItWent(database: string, wanted: string): Promise<string[]> {
+export async function whereItWent(store: TraceStore, wanted: string): Promise<string[]> {
   const slash = wanted.indexOf('/');
   if (slash < 0) {
     throw new Fault('configuration', `${wanted} should be CHAT_ID/MESSAGE_ID, like telegram_123/45`);
@@ -79,7 +78,7 @@ export async function whereItWent(database: string, wanted: string): Promise<str
     wanted: { platformMessageId: wanted.slice(slash + 1) },
     most: 10,
   };
-  const traces = await withTraces(database, (open) => open.trace(ask));
+  const traces = await store.trace(ask);
   if (traces.length === 0) {
     throw new Fault('configuration', `${wanted} is not in the store: it never came in, or was not let in`);
   }

@@ -3,13 +3,11 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { isLoopback } from './board/guard.js';
-import { databaseOf, MIGRATIONS } from './command.js';
 import type { Config } from './config.js';
 import { channelOf } from './core/ids.js';
-import { isPublicAddress } from './core/network.js';
+import { decoded, isPublicAddress } from './core/network.js';
 import { PLATFORMS } from './platforms.js';
 import { secretsOf } from './secrets.js';
-import { hasApprovedOwner } from './store/inspect.js';
 import { bubblewrapFault } from './tools/shell/bubblewrap.js';
 
 /** A path that users other than its owner can access; `bits`: their permission bits, as in chmod. */
@@ -22,8 +20,8 @@ export interface SecurityFacts {
   config: Config;
   /** The current user's ID; null where the system has none. */
   uid: number | null;
-  /** Whether an owner has been approved; null if unknown. */
-  ownerApproved: boolean | null;
+  /** Whether an owner has been approved; undefined if unknown. */
+  ownerApproved: boolean | undefined;
   /** data_dir itself and its entries. */
   data: OpenAccess[];
   groups: OpenAccess | null;
@@ -94,7 +92,7 @@ function said(bits: number): string {
 }
 
 /** Servers that receive messages or secrets over an unencrypted connection, or without a password. */
-function addressesOf({ model, transcription, speech, embeddings, channels }: Config): string[] {
+function addressesOf({ model, transcription, speech, embeddings, channels, store }: Config): string[] {
   const asked: [key: string, address: string | null | undefined][] = [
     ['model.base_url', model.server?.baseUrl],
     ...model.fallbacks.map(({ baseUrl }, n): [string, string] => [`model.fallbacks.${n}.base_url`, baseUrl]),
@@ -119,7 +117,18 @@ function addressesOf({ model, transcription, speech, embeddings, channels }: Con
       'embeddings.redis_url has no password: whoever reaches Redis reads all that is searched; set requirepass there',
     );
   }
+  if (store.url !== null) found.push(...storeAddressOf(new URL(store.url)));
   return found;
+}
+
+/** Modes that also check whose certificate it is, or at least encrypt. */
+const ENCRYPTED = ['require', 'verify-ca', 'verify-full', 'no-verify'];
+
+function storeAddressOf({ hostname, searchParams }: URL): string[] {
+  const host = searchParams.get('host') ?? decoded(hostname);
+  const isSocket = host === '' || host.startsWith('/');
+  if (isSocket || isNear(host) || ENCRYPTED.includes(searchParams.get('sslmode') ?? '')) return [];
+  return [`store.url is not encrypted, and ${host} is not on this network; add sslmode=verify-full`];
 }
 
 /** The channels' string options, by key. */
@@ -215,7 +224,11 @@ const HELD =
 /** Secrets mounted into a container are readable by all its users, but it has only one. */
 const HANDED = /^\/(var\/)?run\//;
 
-export async function securityFacts(config: Config, file: string | null): Promise<SecurityFacts> {
+export async function securityFacts(
+  config: Config,
+  file: string | null,
+  ownerApproved: boolean | undefined,
+): Promise<SecurityFacts> {
   const { dataDir, groupsDir, secretFiles } = config;
   const names = (await readdir(dataDir).catch(() => [])).filter((name) => HELD.test(name)).sort();
   const configFile = file === null ? null : await openTo(file);
@@ -225,7 +238,7 @@ export async function securityFacts(config: Config, file: string | null): Promis
   return {
     config,
     uid: process.getuid?.() ?? null,
-    ownerApproved: await hasApprovedOwner(databaseOf(config), MIGRATIONS),
+    ownerApproved,
     data: await opened([dataDir, ...names.map((name) => join(dataDir, name))]),
     groups: await openTo(groupsDir),
     configFile: configFile && {

@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import { stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { databaseOf, MIGRATIONS } from './command.js';
 import { type Config, processConfig } from './config.js';
 import { refusalKey } from './conversation/receive/commands.js';
 import { systemClock } from './core/clock.js';
@@ -20,20 +19,14 @@ import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
 import { isHalfRestored } from './operating/restore-plan.js';
-import { openStore } from './parts.js';
-import { foldersOf } from './paths.js';
+import { openFile, openStore } from './parts.js';
+import { foldersOf, storeOf } from './paths.js';
 import { createPlatform, PLATFORMS } from './platforms.js';
 import { databaseProblem, folderProblems, picturesProblem } from './premises.js';
 import { secretsOf } from './secrets.js';
 import { createEmbedder, createModel, createReachOf, createSpeechOf, SERVER_WAYS } from './servers.js';
 import { createSkills, systemHost } from './skills/skills.js';
-import {
-  inspectSqlite,
-  storedChannelState,
-  storedSetting,
-  storeSetting,
-  withTraces,
-} from './store/inspect.js';
+import { type Inspected, inspectStore, withReads } from './store/inspect.js';
 import { leftOutOf } from './tool-groups.js';
 
 interface Finding {
@@ -48,6 +41,15 @@ const PATIENCE_MS = 60_000;
 /** Free disk space below which a warning is given. */
 const SCARCE_BYTES = 1_000_000_000;
 const SCARCE_SHARE = 0.05;
+/** How long a database server is waited for. */
+const STORE_WAIT_MS = 5_000;
+/** Times are judged by this machine's clock, and soon by the database's. */
+const MOST_APART_MS = 2_000;
+
+type Check = (what: string, look: () => Finding[] | Promise<Finding[]>) => Promise<void>;
+type Server = NonNullable<Inspected['server']>;
+/** The store, opened once; null if there is none yet. */
+type Stored = () => Promise<Inspected | null>;
 
 export interface DoctorOptions {
   /** Also show the route of one message: `telegram_123/45`. */
@@ -60,7 +62,7 @@ export async function doctor(configFile: string | undefined, wishes: DoctorOptio
   const { message, security } = wishes;
   const { config, warnings, file } = await processConfig(configFile);
   const clean = createRedactor(secretsOf(config));
-  const check = async (what: string, look: () => Finding[] | Promise<Finding[]>) => {
+  const check: Check = async (what, look) => {
     const findings = await Promise.resolve()
       .then(look)
       .catch((error) => failures([describe(error)]));
@@ -71,26 +73,42 @@ export async function doctor(configFile: string | undefined, wishes: DoctorOptio
     }
   };
 
-  if (security) return check('security', () => checkSecurity(config, file));
-  await check('configuration', () => [ok(file ?? 'no file, everything is default'), ...cautions(warnings)]);
-  await check('native modules', checkNative);
-  // No other check works without the database module.
-  if (databaseProblem() !== null) return;
-  await check('proxy', () => checkProxy(config));
-  await check('folders', () => checkFolders(config));
-  await check('names', () => checkNames(config));
-  await check('restore', () => checkRestore(config));
-  await check('database', () => checkDatabase(config));
-  await check('disk', () => checkDisk(config));
-  await check('security', () => checkSecurity(config, file));
-  await check('memory', () => checkMemory(config));
-  await check('personas', () => checkPersonas(config));
-  await check('skills', () => checkSkills(config));
-  await check('agents', () => checkAgents(config));
-  if (message !== undefined) {
-    await check('message', async () => (await whereItWent(databaseOf(config), message)).map(ok));
+  let inspecting: Promise<Inspected | null> | undefined;
+  const stored: Stored = () => {
+    inspecting ??= inspectStore({ ...storeOf(config), waitMs: STORE_WAIT_MS }, systemClock);
+    return inspecting;
+  };
+  const checkOpen = () => check('security', () => checkSecurity(config, file, stored));
+  try {
+    if (security) return await checkOpen();
+    await check('configuration', () => [ok(file ?? 'no file, everything is default'), ...cautions(warnings)]);
+    await check('native modules', checkNative);
+    // No other check works without the database module.
+    if (databaseProblem() !== null) return;
+    await check('proxy', () => checkProxy(config));
+    await check('folders', () => checkFolders(config));
+    await check('names', () => checkNames(config));
+    await check('restore', () => checkRestore(config));
+    await check('database', () => checkDatabase(config, stored));
+    await check('disk', () => checkDisk(config, stored));
+    await checkOpen();
+    await check('memory', () => checkMemory(stored));
+    await check('personas', () => checkPersonas(config));
+    await check('skills', () => checkSkills(config));
+    await check('agents', () => checkAgents(config));
+    if (message !== undefined) await check('message', () => checkMessage(config, message));
+    await checkServers(config, stored, check);
+  } finally {
+    await inspecting?.then(
+      (found) => found?.close(),
+      () => {},
+    );
   }
-  const store = await storeFor(config);
+}
+
+/** The checks of everything that is reached over a network. */
+async function checkServers(config: Config, stored: Stored, check: Check): Promise<void> {
+  const store = await storeFor(config, stored);
   try {
     for (const name of PLATFORMS) await check(name, () => checkPlatform(name, config, store));
     await check('model', () => checkModel(config, store));
@@ -110,22 +128,27 @@ export async function doctor(configFile: string | undefined, wishes: DoctorOptio
  * Logins and models are tested with the stored state. While a gateway runs, only what is learnt of model servers is
  * stored, since it reads that again; it knows everything else better.
  */
-async function storeFor(config: Config): Promise<Store> {
-  const file = databaseOf(config);
+async function storeFor(config: Config, stored: Stored): Promise<Store> {
+  const reads = async () => (await stored())?.reads;
   return {
-    ...(await openStore(config, log, ':memory:')),
-    channelState: (channel, names) => storedChannelState(file, MIGRATIONS, channel, names),
-    setting: (key) => storedSetting(file, MIGRATIONS, key),
+    ...(await openFile(config, log, ':memory:')),
+    channelState: async (channel, names) => (await reads())?.channelState(channel, names) ?? new Map(),
+    setting: async (key) => (await reads())?.setting(key) ?? null,
     async setSetting(key, value) {
+      if (!(await reads())) return;
       const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
       if (lock === null && key !== SERVER_WAYS) return;
-      await storeSetting(file, MIGRATIONS, key, value).finally(() => lock?.release());
+      const store = await openStore(config, log);
+      await store.setSetting(key, value).finally(() => store.close());
+      lock?.release();
     },
   };
 }
 
-async function checkSecurity(config: Config, file: string | null): Promise<Finding[]> {
-  const findings = securityFindings(await securityFacts(config, file));
+async function checkSecurity(config: Config, file: string | null, stored: Stored): Promise<Finding[]> {
+  const found = await stored();
+  const owners = found === null ? [] : (await found.reads?.owners([]))?.ids;
+  const findings = securityFindings(await securityFacts(config, file, owners && owners.length > 0));
   return orOk(findings, 'nothing is open that could be closed');
 }
 
@@ -171,45 +194,69 @@ async function checkRestore({ dataDir }: Config): Promise<Finding[]> {
   ]);
 }
 
-async function checkDatabase(config: Config): Promise<Finding[]> {
-  const file = databaseOf(config);
-  const found = await inspectSqlite(file, MIGRATIONS);
-  if (found.kind === 'missing') return [ok(`${file} is made at the first start`)];
+async function checkDatabase(config: Config, stored: Stored): Promise<Finding[]> {
+  const found = await stored();
+  if (found === null) return [ok(`${storeOf(config).file} is made at the first start`)];
+  const { name, place, pending, parked, server } = found;
   const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
   lock?.release();
   const running = lock ? 'no gateway runs on it' : 'a gateway runs on it';
-  const pending =
-    found.pending > 0 ? `; ${found.pending} migrations run at the next start, after a copy` : '';
-  const parked = `${found.parked} replies or turns are parked; the log says why, and nothing is sent again`;
-  return [ok(`${file}, ${running}${pending}`), ...cautions(found.parked > 0 ? [parked] : [])];
+  const copied = server ? '' : ', after a copy';
+  const due = pending > 0 ? `; ${pending} migrations run at the next start${copied}` : '';
+  const more =
+    parked > 0 && `${parked} replies or turns are parked; the log says why, and nothing is sent again`;
+  return [
+    ok(`${name}, ${place}, ${running}${due}`),
+    ...(server ? serverFindings(server, lock ? config.store.connections + 1 : 0) : []),
+    ...cautions(more ? [more] : []),
+  ];
+}
+
+/** `needed`: the connections that a gateway would open. */
+function serverFindings({ aheadMs, free }: Server, needed: number): Finding[] {
+  const apart = Math.abs(aheadMs);
+  const cautious: string[] = [];
+  if (apart > MOST_APART_MS) {
+    const way = aheadMs > 0 ? 'ahead of' : 'behind';
+    cautious.push(
+      `its clock is ${(apart / 1000).toFixed(1)} s ${way} this machine's; let both follow a time server`,
+    );
+  }
+  if (free < needed) {
+    cautious.push(
+      `it has ${free} connections left, and a gateway opens ${needed}; raise max_connections there, or lower store.connections`,
+    );
+  }
+  return [ok(`its clock differs by ${apart} ms, and it has ${free} connections left`), ...cautions(cautious)];
 }
 
 /** The size of the stored data, and the free disk space. */
-async function checkDisk(config: Config): Promise<Finding[]> {
-  const files = await Promise.all(
-    ['', '-wal'].map((end) => stat(`${databaseOf(config)}${end}`).catch(() => null)),
-  );
-  const stored = files.reduce((sum, found) => sum + (found?.size ?? 0), 0);
+async function checkDisk(config: Config, stored: Stored): Promise<Finding[]> {
+  const found = await stored().catch(() => null);
   const media = await mediaBytes(foldersOf(config).media);
   const { bavail, blocks, bsize } = await statfs(config.dataDir);
   const free = bavail * bsize;
-  const text = `${sizeInWords(stored)} in the database, ${sizeInWords(media)} of files that came with messages, ${sizeInWords(free)} free`;
+  const text = `${sizeInWords(found?.bytes ?? 0)} in the database, ${sizeInWords(media)} of files that came with messages, ${sizeInWords(free)} free`;
   const isScarce = free < SCARCE_BYTES || bavail < blocks * SCARCE_SHARE;
   if (!isScarce) return [ok(text)];
   return cautions([`${text}; make room, or lower retention.days and retention.media_bytes`]);
 }
 
 /** Checks that no message is lost to memory: each is in the window, was flushed, or is due for a flush. */
-async function checkMemory(config: Config): Promise<Finding[]> {
-  const file = databaseOf(config);
-  const found = await inspectSqlite(file, MIGRATIONS);
-  if (found.kind === 'missing' || found.pending > 0) return [];
-  const { window, flushed, archived } = await withTraces(file, (traces) => traces.whereabouts(null, null));
+async function checkMemory(stored: Stored): Promise<Finding[]> {
+  const reads = (await stored())?.reads;
+  if (!reads) return [];
+  const { window, flushed, archived } = await reads.whereabouts(null, null);
   const said = `of what was said to personas, ${window} messages are in their windows, ${flushed} were put away after a memory flush`;
   if (archived === 0) return [ok(said)];
   return cautions([
     `${said}, ${archived} stand in archives and are owed a flush; it is made when the model answers`,
   ]);
+}
+
+async function checkMessage(config: Config, message: string): Promise<Finding[]> {
+  const lines = await withReads(storeOf(config), systemClock, (reads) => whereItWent(reads, message));
+  return lines?.map(ok) ?? failures(['nothing was ever stored']);
 }
 
 async function checkPersonas(config: Config): Promise<Finding[]> {

@@ -5,7 +5,6 @@
 
 import { randomInt, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { createArtifacts } from './artifacts/artifacts.js';
 import { createExports } from './chat-export/export.js';
 import { type Config, modelsOf } from './config.js';
@@ -35,7 +34,7 @@ import { secretsIn } from './models/redact.js';
 import { takeLock } from './operating/lock.js';
 import { createMetrics, createSizes } from './operating/metrics.js';
 import { createRedactor } from './operating/redact.js';
-import { foldersOf } from './paths.js';
+import { foldersOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
 import { createPlatforms, createTerminalChannel, type TerminalSettings } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { Records } from './replay/records.js';
@@ -50,14 +49,13 @@ import {
 } from './servers.js';
 import { channelSettingsOf, settingsOf } from './settings.js';
 import { createSkills, systemHost } from './skills/skills.js';
-import { openSqliteStore } from './store/open.js';
+import { openSqliteStore, openStoreAt } from './store/open.js';
 import { createAgents } from './workspace/agents.js';
 import { withWorkspace } from './workspace/recall-files.js';
 import { createPromptFiles } from './workspace/shown.js';
 import { createWorkspace } from './workspace/workspace.js';
 
 const clock = systemClock;
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const CODE_LETTERS = 'ABCDEFGHJKLMNPQRSTUVWXYZ';
 
 export interface GatewayOptions {
@@ -75,26 +73,23 @@ export interface GatewayOptions {
   platforms: boolean;
   /** The lease owner in the store. It belongs to this process's lock, so no other living process has it. */
   owner: string;
-  /** The database file was removed, replaced or moved; the run has to end. */
+  /** The database is lost: its file was moved away, or its server is away for too long. The run has to end. */
   onLost(fault: Fault): void;
 }
 
 export type Parts = Awaited<ReturnType<typeof createParts>>;
 
-export function openStore(
-  config: Config,
-  log: Log,
-  file = join(config.dataDir, 'coterie.db'),
-  onLost?: (fault: Fault) => void,
-): Promise<Store> {
-  return openSqliteStore({
-    ...(onLost && { onLost }),
-    file,
-    migrationsFolder: join(ROOT, 'migrations/sqlite'),
-    clock: systemClock,
-    zone: createZone(config.timezone),
-    log,
-  });
+export function openStore(config: Config, log: Log, onLost?: (fault: Fault) => void): Promise<Store> {
+  return openStoreAt(storeOf(config), { ...storeOptions(config, log), ...(onLost && { onLost }) });
+}
+
+/** A SQLite file, whatever the configuration says. */
+export function openFile(config: Config, log: Log, file: string): Promise<Store> {
+  return openSqliteStore({ ...storeOptions(config, log), file, migrationsFolder: SQLITE_MIGRATIONS });
+}
+
+function storeOptions(config: Config, log: Log) {
+  return { clock, zone: createZone(config.timezone), log };
 }
 
 function jobRulesOf({ schedules }: Config, zone: Zone) {
@@ -109,7 +104,7 @@ function jobRulesOf({ schedules }: Config, zone: Zone) {
 
 export async function createParts(options: GatewayOptions) {
   const { config, audit, log, version, owner } = options;
-  const store = await openStore(config, log, undefined, options.onLost);
+  const store = await openStore(config, log, options.onLost);
   const zone = createZone(config.timezone);
   const newId = () => uniqueId(clock.now());
   const metrics = createMetrics();

@@ -1,11 +1,23 @@
 /** Paths below `data_dir`, and how a command enters it. */
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Config } from './config.js';
 import { systemClock } from './core/clock.js';
 import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
 import { closeToOthers, type DataLock, shareLock, takeLock } from './operating/lock.js';
 import { type DataFolders, finishRestore, isHalfRestored } from './operating/restore-plan.js';
+import type { StorePlace } from './store/open.js';
+
+const MIGRATIONS = fileURLToPath(new URL('../migrations/', import.meta.url));
+
+export const SQLITE_MIGRATIONS = join(MIGRATIONS, 'sqlite');
+
+export function storeOf({ dataDir, store }: Config): StorePlace {
+  const file = join(dataDir, 'coterie.db');
+  const migrationsFolder = store.url === null ? SQLITE_MIGRATIONS : join(MIGRATIONS, 'postgres');
+  return { ...store, file, migrationsFolder, sqliteMigrations: SQLITE_MIGRATIONS };
+}
 
 export function foldersOf({ dataDir }: Config) {
   return {

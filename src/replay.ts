@@ -1,5 +1,5 @@
 /** `coterie replay`: shows everything a turn saw and did, and asks the model again on request. */
-import { commandConfig, commandLog, databaseOf, endWithReader, MIGRATIONS, quoted } from './command.js';
+import { commandConfig, commandLog, endWithReader, quoted } from './command.js';
 import type { Config } from './config.js';
 import { systemClock } from './core/clock.js';
 import { printableJson } from './core/cut.js';
@@ -9,7 +9,7 @@ import type { TurnInStore } from './core/journal.js';
 import type { Log } from './core/log.js';
 import { secretsIn } from './models/redact.js';
 import { createRedactor } from './operating/redact.js';
-import { foldersOf } from './paths.js';
+import { foldersOf, storeOf } from './paths.js';
 import { type AskedAgain, askAgain } from './replay/again.js';
 import { recordsOf } from './replay/files.js';
 import { WRITTEN_WITHIN_MS } from './replay/records.js';
@@ -23,7 +23,7 @@ import {
 } from './replay/shown.js';
 import { secretsOf } from './secrets.js';
 import { createModel } from './servers.js';
-import { type Records, withRecords } from './store/inspect.js';
+import { type Reads, withReads } from './store/inspect.js';
 import { journalledSpawn, NAME as SPAWN } from './tools/sessions-spawn.js';
 
 export interface ReplayOptions {
@@ -42,7 +42,7 @@ export async function replay(
   const { config } = await commandConfig(configFile);
   const log = commandLog(config);
   endWithReader();
-  const isKnown = await withRecords(databaseOf(config), MIGRATIONS, (store) =>
+  const isKnown = await withReads(storeOf(config), systemClock, (store) =>
     replayFrom(store, config, log, id, options),
   );
   if (!isKnown) throw new Fault('internal', `There is no turn ${quoted(id)}, and no entry of one.`);
@@ -50,7 +50,7 @@ export async function replay(
 
 /** False if there is no such turn. */
 async function replayFrom(
-  store: Records,
+  store: Reads,
   config: Config,
   log: Log,
   id: string,
@@ -110,7 +110,7 @@ async function recordsOnceWritten(config: Config, turn: TurnInStore) {
 
 async function askedAgain(
   { turn, records }: ShownTurn,
-  store: Records,
+  store: Reads,
   config: Config,
   log: Log,
 ): Promise<AskedAgain[]> {

@@ -6,9 +6,10 @@ import { backgroundOf, createDelegating, createTaskWiring } from './background.j
 import { processConfig } from './config.js';
 import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
-import { systemClock } from './core/clock.js';
+import { onAbort, systemClock } from './core/clock.js';
 import { describe, Fault } from './core/errors.js';
 import { DEFAULT_PERSONA } from './core/ids.js';
+import type { Log } from './core/log.js';
 import { createGateway, type Gateway } from './gateway.js';
 import { createOutward } from './network/outward.js';
 import { type DataLock, takeLock, watchLocks } from './operating/lock.js';
@@ -20,6 +21,8 @@ import { PLATFORMS, type TerminalSettings } from './platforms.js';
 import { checkPremises } from './premises.js';
 import { hiddenInLogs } from './secrets.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
+
+const STOP_OPENING_MS = 1_000;
 
 type OpenedRun = Awaited<ReturnType<typeof open>>;
 
@@ -160,15 +163,20 @@ async function runGateway(run: OpenedRun, role: Role): Promise<void> {
   stop.addEventListener('abort', () => end(0));
   const onEnd = (failure: unknown) => endsWithTerminal && end(failure === null ? 0 : 1);
   let hasLost = false;
-  const lost = (reason: string) => {
+  const lost = (reason: string, what = 'data_dir was removed or replaced; exiting') => {
+    if (hasLost) return;
     hasLost = true;
-    log.error({ reason }, 'data_dir was removed or replaced; exiting');
+    log.error({ reason }, what);
     end(1);
+  };
+  const onLost = (fault: Fault) => {
+    lost(fault.message, 'the store is lost; exiting, and the next start resumes unfinished work');
+    if (role.terminal) show(fault.sentence);
   };
   const locks = role.locks.filter((lock) => lock !== null);
   const audit = openAudit(config, log);
   // The start is in the audit log before any message is accepted.
-  const [appended, composed] = await Promise.allSettled([
+  const opening = Promise.allSettled([
     appendStart(audit, loaded, version, owner),
     compose({
       config,
@@ -180,9 +188,10 @@ async function runGateway(run: OpenedRun, role: Role): Promise<void> {
       show,
       platforms,
       owner,
-      onLost: ({ message }) => lost(message),
+      onLost,
     }),
   ]);
+  const [appended, composed] = await unlessStopped(opening, stop, log);
   if (appended.status === 'rejected') throw appended.reason;
   if (composed.status === 'rejected') throw composed.reason;
   const gateway = composed.value;
@@ -202,6 +211,20 @@ async function runGateway(run: OpenedRun, role: Role): Promise<void> {
   unwatchLocks();
   for (const lock of locks) lock.release();
   process.exit(code);
+}
+
+/**
+ * Ends the process if a stop comes first: a database that is away may be waited for longer than a supervisor waits. What
+ * is nearly open still opens, to end in good order.
+ */
+async function unlessStopped<T>(opening: Promise<T>, stop: AbortSignal, log: Log): Promise<T> {
+  const stopped = new Promise<null>((resolve) => {
+    onAbort(stop, () => systemClock.after(STOP_OPENING_MS, () => resolve(null)));
+  });
+  const opened = await Promise.race([opening, stopped]);
+  if (opened !== null) return opened;
+  log.info({}, 'stopped before the start');
+  process.exit(0);
 }
 
 /** Joins the parts of a gateway: message route, tools, tasks and background work. */

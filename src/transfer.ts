@@ -5,7 +5,6 @@ import { createReadStream } from 'node:fs';
 import { stat, statfs } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { fileURLToPath } from 'node:url';
 import { openAudit } from './audit-start.js';
 import { type Export, exportOf, writePieces } from './chat-export/export.js';
 import {
@@ -13,9 +12,7 @@ import {
   BY_OPERATOR,
   commandConfig,
   commandLog,
-  databaseOf,
   endWithReader,
-  MIGRATIONS,
   momentsGiven,
   quoted,
   say,
@@ -32,10 +29,10 @@ import { type Imported, importFrom } from './importing/import.js';
 import { backup } from './operating/backup.js';
 import { takeLock } from './operating/lock.js';
 import { restore } from './operating/restore.js';
-import { openStore } from './parts.js';
-import { aloneInData, enterData, foldersOf } from './paths.js';
+import { openFile, openStore } from './parts.js';
+import { aloneInData, enterData, foldersOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
 import { PLATFORMS, userName } from './platforms.js';
-import { withRecords } from './store/inspect.js';
+import { withReads } from './store/inspect.js';
 import { refuseForeign } from './store/sqlite/migrate.js';
 
 /** Kept free after a restore: a migration may enlarge the database. */
@@ -124,8 +121,8 @@ export async function restoreFrom(configFile: string | undefined, file: string):
     const done = await restore(file, config, {
       passphrase: () => askPassphrase(false),
       openStore: async (database) => {
-        refuseForeign(database, fileURLToPath(MIGRATIONS));
-        return openStore(config, log, database);
+        refuseForeign(database, SQLITE_MIGRATIONS);
+        return openFile(config, log, database);
       },
       freeBytes: async (folder) => {
         const { bavail, bsize } = await statfs(folder);
@@ -173,7 +170,7 @@ export async function exportChat(
     log: commandLog(config),
     mostInChat: config.limits.personasPerChat,
   });
-  const isDone = await withRecords(databaseOf(config), MIGRATIONS, async (feed) => {
+  const isDone = await withReads(storeOf(config), systemClock, async (feed) => {
     const made = await exportOf({ feed, personas, zone, now: Date.now() }, { ...asked, chatId, by: null });
     if (made === null) return false;
     await (options.output === undefined ? print(made) : write(made, options.output));

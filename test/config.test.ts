@@ -44,6 +44,7 @@ describe('where the configuration is', () => {
       dataDir: join(folder, 'data'),
       groupsDir: join(folder, 'groups'),
       timezone: null,
+      store: { url: null, connections: 8, waitMs: 30_000 },
       shutdownSeconds: 20,
       log: { level: 'info', format: 'json' },
       model: {
@@ -742,6 +743,63 @@ access:
   });
 });
 
+describe('the store', () => {
+  it.each([
+    'postgres://coterie:hush@localhost:5432/coterie?sslmode=verify-full',
+    'postgresql://coterie@[::1]/coterie',
+    'postgres://coterie:h%40sh%2F@db.lan',
+    'postgres://coterie@localhost/coterie?host=/run/postgresql',
+    'postgres://%2Frun%2Fpostgresql/coterie',
+  ])('may be at %s', async (url) => {
+    const { config } = await load(`store: { url: "${url}", connections: 4, wait_seconds: 2.5 }`);
+    expect(config.store).toEqual({ url, connections: 4, waitMs: 2500 });
+  });
+
+  const what = 'expected an address like postgres://user:password@host:5432/database';
+  const sqlite = `${what}; without one, the store is an SQLite file in data_dir`;
+  const encoded = `${what}, in which the password is percent-encoded`;
+  it.each([
+    ['file:///srv/hush.db', sqlite],
+    ['/srv/hush.db', sqlite],
+    ['./data/hush.db', sqlite],
+    ['sqlite:hush.db', sqlite],
+    ['mysql://me:hush@db.lan/x', sqlite],
+    ['postgres:', encoded],
+    ['postgres://me:12/hush@db.lan/x', encoded],
+    ['postgres://me:12#hush@db.lan/x', encoded],
+    ['postgres://me:12?hush@db.lan/x', encoded],
+    ['postgres://me:hu@sh@db.lan/x', encoded],
+    ['postgres://me:hush@db.lan:port/x', encoded],
+    ['postgres://me:hush@db.lan/x?sslmode=full', /^expected sslmode to be one of disable, .*, no-verify$/],
+  ])('is not at %s, which no message quotes', async (url, words) => {
+    const [fault, ...others] = await faultsOf(`store: { url: "${url}" }`);
+    expect(others).toEqual([]);
+    expect(fault?.replace('line 1: store.url: ', '')).toEqual(
+      typeof words === 'string' ? words : expect.stringMatching(words),
+    );
+    expect(fault).not.toContain('hush');
+  });
+
+  it('takes its password from the environment, and keeps it out of the log', async () => {
+    const yaml = `store: { url: "postgres://me:\${PASSWORD}@db.lan/x", wait_seconds: "\${WAIT}" }`;
+    const { config } = await load(yaml, { PASSWORD: 'h%C3%BCsh%21', WAIT: '5' });
+    expect(config.store).toMatchObject({ url: 'postgres://me:h%C3%BCsh%21@db.lan/x', waitMs: 5000 });
+    expect(secretsOf(config)).toEqual(expect.arrayContaining(['h%C3%BCsh%21', 'hüsh!']));
+    const clean = createRedactor(hiddenInLogs(config));
+    for (const text of ['h%C3%BCsh%21', 'hüsh!']) expect(clean(`tried ${text}.`)).toBe('tried [redacted].');
+    expect(secretsOf((await load('store: { url: "postgres://h/x?password=of-a-query" }')).config)).toContain(
+      'of-a-query',
+    );
+  });
+
+  it.each(['connections: 1', 'connections: some', 'wait_seconds: -1', 'wait_seconds: long'])(
+    'has no %s',
+    async (yaml) => {
+      expect(await faultsOf(`store: { ${yaml} }`)).toHaveLength(1);
+    },
+  );
+});
+
 describe('embeddings', () => {
   it.each([
     ['http', 'base_url', 'expected the address of the embedding server, like http://gpu:8080/v1'],
@@ -846,13 +904,6 @@ channels:
       'line 2: access.ownrs: unknown key; did you mean access.owners?',
       'line 8: channels.telegram.access.drect: unknown key; did you mean channels.telegram.access.direct?',
     ]);
-  });
-
-  it('are told apart from what a later version will support', async () => {
-    const { warnings } = await load(`store: { url: "postgres://x" }
-`);
-    expect(warnings).toHaveLength(1);
-    for (const warning of warnings) expect(warning).toContain('is not supported by this version yet');
   });
 
   it('say that money cannot be counted without a price', async () => {

@@ -172,8 +172,8 @@ describe('doctor warns of', () => {
 describe('doctor looks at files', () => {
   async function filesOf(keys: object): Promise<string[]> {
     const config = await configOf(keys);
-    const facts = await securityFacts(config, join(folder, 'config.yaml'));
-    return securityFindings({ ...facts, uid: 1000, ownerApproved: true });
+    const facts = await securityFacts(config, join(folder, 'config.yaml'), true);
+    return securityFindings({ ...facts, uid: 1000 });
   }
 
   async function put(name: string, text: string, mode: number): Promise<void> {
@@ -219,11 +219,7 @@ describe('doctor looks at files', () => {
     );
     const facts = async () => {
       const loaded = await loadConfig({ environment: {}, workingDirectory: folder });
-      return securityFindings({
-        ...(await securityFacts(loaded.config, config)),
-        uid: 1,
-        ownerApproved: true,
-      });
+      return securityFindings({ ...(await securityFacts(loaded.config, config, true)), uid: 1 });
     };
     expect(await facts()).toEqual(said);
     await put('token', token, 0o600);

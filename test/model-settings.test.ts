@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { loadConfig } from '../src/config.js';
 import type { ModelClient } from '../src/core/model.js';
 import type { Store } from '../src/core/store.js';
-import { openStore } from '../src/parts.js';
+import { openFile } from '../src/parts.js';
 import { createModel } from '../src/servers.js';
 import { type FakeModel, startFakeModel } from './fakes/model.js';
 import { quietLog } from './harness/quiet.js';
@@ -37,7 +37,7 @@ beforeEach(async () => {
 `,
   );
   const { config } = await loadConfig({ environment: {}, workingDirectory: folder });
-  store = await openStore(config, quietLog, ':memory:');
+  store = await openFile(config, quietLog, ':memory:');
   model = await createModel(config, store, quietLog);
 });
 afterEach(async () => {

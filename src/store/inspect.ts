@@ -1,155 +1,131 @@
-/** Reads a database file for `doctor`, `replay` and `export`, whether or not a gateway is running on it. */
+/** Reads the store for `doctor`, `replay` and `export`, whether or not a gateway is running on it. */
 import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { stat } from 'node:fs/promises';
 import Sqlite from 'better-sqlite3';
 import type { Part } from '../core/channel.js';
-import type { ChatFeed } from '../core/chat-record.js';
+import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { ReplayStore, SentByTurn, TurnInStore } from '../core/journal.js';
-import type { TraceStore } from '../core/memory.js';
+import type { Store } from '../core/store.js';
 import type { Step } from '../core/transcript.js';
 import { keepHandle } from '../core/v8.js';
-import { findChat, toChat } from './chats.js';
 import * as db from './db.js';
-import { ENTRY_COLUMNS, type EntryRow, entryOf, saidIn } from './feeds.js';
+import { ENTRY_COLUMNS, type EntryRow, entryOf } from './feeds.js';
 import { entriesOfTurn } from './journal.js';
-import { messagesWith, traceStore } from './memory-history.js';
+import { messagesWith } from './memory-history.js';
 import { pendingMigrations } from './migrate.js';
+import { type StorePlace, storeOn } from './open.js';
 import { columns } from './sql.js';
 import { storeFault } from './sqlite/busy.js';
 import { runVerb, statementsOf } from './sqlite/connection.js';
 import { appliedMigrations } from './sqlite/migrate.js';
 import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
-import { channelState, findSetting, setSetting } from './values.js';
 
 const WAIT_MS = 5_000;
 
-type SqliteInspection =
-  | { kind: 'missing' }
-  /** `pending` migrations run at the next start; `parked` replies and turns need a person's attention. */
-  | { kind: 'found'; pending: number; parked: number };
+export interface Inspected {
+  /** The program with its version, and the file or the address without login. */
+  name: string;
+  place: string;
+  /** Migrations that run at the next start. */
+  pending: number;
+  /** Replies and turns that need a person's attention. */
+  parked: number;
+  bytes: number;
+  /** How far the server's clock is ahead of ours, and how many connections it has left. null: no server. */
+  server: { aheadMs: number; free: number } | null;
+  /** null while migrations are pending. */
+  reads: Reads | null;
+  close(): Promise<void>;
+}
+
+/** What it has that writes does not work. */
+export type Reads = Store & ReplayStore;
+
+/** null if there is no store yet. Throws Fault as opening it would. */
+export function inspectStore(at: StorePlace, clock: Clock): Promise<Inspected | null> {
+  return at.url === null ? inspectFile(at) : inspectServer(at, at.url, clock);
+}
+
+/** null if there is no store yet. Throws as above, and if migrations are pending. */
+export async function withReads<T>(
+  at: StorePlace,
+  clock: Clock,
+  look: (reads: Reads) => Promise<T>,
+): Promise<T | null> {
+  const found = await inspectStore(at, clock);
+  if (found === null) return null;
+  try {
+    if (found.reads !== null) return await look(found.reads);
+    const what = `${found.place} is of an older version: start the gateway once, which brings it up to date`;
+    throw new Fault('store_unavailable', what);
+  } finally {
+    await found.close();
+  }
+}
+
+async function inspectFile({ file, migrationsFolder }: StorePlace): Promise<Inspected | null> {
+  if (!existsSync(file)) return null;
+  let raw: Sqlite.Database | undefined;
+  const close = async () => void raw?.close();
+  try {
+    raw = keepHandle(new Sqlite(file, { readonly: true, timeout: WAIT_MS }));
+    const statements = statementsOf(raw);
+    const look = async <T>(verb: () => db.Verb<T>) => {
+      try {
+        return runVerb(statements, verb());
+      } catch (error) {
+        throw storeFault(error, file);
+      }
+    };
+    const applied = appliedMigrations(statements, file);
+    const sizes = [file, `${file}-wal`].map((each) => stat(each).catch(() => null));
+    const bytes = (await Promise.all(sizes)).reduce((sum, found) => sum + (found?.size ?? 0), 0);
+    const name = `SQLite ${await look(() => db.value<string>('select sqlite_version()'))}`;
+    const opened = { look, read: look, settled: look } as db.Database;
+    const found = { name, place: file, bytes, server: null, close };
+    return { ...found, ...(await stateOf(opened, file, migrationsFolder, applied)) };
+  } catch (error) {
+    await close();
+    throw storeFault(error, file);
+  }
+}
+
+const SERVER = `
+  select split_part(current_setting('server_version'), ' ', 1) as version, pg_database_size(current_database()) as bytes,
+    (extract(epoch from clock_timestamp()) * 1000)::bigint as now,
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int -
+      (select count(*) from pg_stat_activity where backend_type = 'client backend') as free`;
+
+async function inspectServer(at: StorePlace, url: string, clock: Clock): Promise<Inspected> {
+  const { connectPostgres } = await import('./postgres/connection.js');
+  const { appliedMigrations: appliedTo } = await import('./postgres/migrate.js');
+  const opened = await connectPostgres({ ...at, url, clock });
+  try {
+    const before = clock.now();
+    const [row] = await opened.query<{ version: string; bytes: number; now: number; free: number }>(SERVER);
+    if (row === undefined) throw new Fault('internal', 'PostgreSQL gave no answer');
+    const aheadMs = row.now - Math.round((before + clock.now()) / 2);
+    const { place, close } = opened;
+    const name = `PostgreSQL ${row.version}`;
+    const found = { name, place, bytes: row.bytes, server: { aheadMs, free: row.free }, close };
+    const applied = await appliedTo(opened.query, place);
+    return { ...found, ...(await stateOf(opened, place, at.migrationsFolder, applied)) };
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
 
 /** Plain SQL: the tables may be of an older version, and only these columns are needed. */
 const PARKED = `
   select (select count(*) from outbox where state = 'parked') + (select count(*) from turn where state = 'parked')`;
 
-/** Throws Fault `store_newer` or `store_unavailable`, as opening it would. */
-export async function inspectSqlite(file: string, migrationsFolder: URL): Promise<SqliteInspection> {
-  if (!existsSync(file)) return { kind: 'missing' };
-  return withFile(file, { readonly: true }, (raw) => {
-    const statements = statementsOf(raw);
-    const applied = appliedMigrations(statements, file);
-    const pending = pendingMigrations(file, fileURLToPath(migrationsFolder), applied).length;
-    const parked = applied.length > 0 ? (runVerb(statements, db.value<number>(PARKED)) ?? 0) : 0;
-    return { kind: 'found', pending, parked };
-  });
-}
-
-/** Traces messages beside a running gateway. Throws as above; the database must be fully migrated. */
-export function withTraces<T>(file: string, look: (traces: TraceStore) => Promise<T>): Promise<T> {
-  return reading(file, (reader) => look(traceStore(reader)));
-}
-
-/** The reads of `coterie replay` and `coterie export`. */
-export type Records = ReplayStore & ChatFeed & { setting(key: string): Promise<string | null> };
-
-/** Reads beside a running gateway. null if there is no database; throws as above, and if migrations are pending. */
-export async function withRecords<T>(
-  file: string,
-  migrationsFolder: URL,
-  look: (records: Records) => Promise<T>,
-): Promise<T | null> {
-  const found = await inspectSqlite(file, migrationsFolder);
-  if (found.kind === 'missing') return null;
-  if (found.pending > 0) {
-    throw new Fault(
-      'store_unavailable',
-      `${file} is of an older version: start the gateway once, which brings it up to date`,
-    );
-  }
-  return reading(file, (reader) =>
-    look({
-      turnBehind: (id) => reader.read(() => turnBehind(id)),
-      saidIn: (ask) => saidIn(reader, ask),
-      messages: (ids) => reader.read(() => messagesWith(ids)),
-      chat: (id) =>
-        reader.read(function* () {
-          const row = yield* findChat(id);
-          return row ? toChat(row) : null;
-        }),
-      setting: (key) => reader.read(() => findSetting(key)),
-    }),
-  );
-}
-
-/** A channel's state, read beside a running gateway. Empty if there is no database. */
-export async function storedChannelState(
-  file: string,
-  migrationsFolder: URL,
-  channel: string,
-  names: string[],
-): Promise<Map<string, string>> {
-  if (!(await isCurrent(file, migrationsFolder))) return new Map();
-  return reading(file, (reader) => channelState(reader, channel, names));
-}
-
-/** A setting, read beside a running gateway. null if it or the database does not exist. */
-export async function storedSetting(
-  file: string,
-  migrationsFolder: URL,
-  key: string,
-): Promise<string | null> {
-  if (!(await isCurrent(file, migrationsFolder))) return null;
-  return reading(file, (reader) => reader.look(() => findSetting(key)));
-}
-
-/** Whether an owner was approved, read beside a running gateway. null if migrations are pending. */
-export async function hasApprovedOwner(file: string, migrationsFolder: URL): Promise<boolean | null> {
-  const found = await inspectSqlite(file, migrationsFolder);
-  if (found.kind === 'missing') return false;
-  if (found.pending > 0) return null;
-  const owners = 'select count(*) from approval where owner = 1 and revoked_at is null';
-  return reading(file, async (reader) => (await reader.look(() => db.value<number>(owners))) !== 0);
-}
-
-/** The only write in this file; no gateway may be running. Writes nothing if there is no database. */
-export async function storeSetting(
-  file: string,
-  migrationsFolder: URL,
-  key: string,
-  value: string | null,
-): Promise<void> {
-  if (!(await isCurrent(file, migrationsFolder))) return;
-  await withFile(file, {}, (raw) => runVerb(statementsOf(raw), setSetting(key, value)));
-}
-
-async function isCurrent(file: string, migrationsFolder: URL): Promise<boolean> {
-  const found = await inspectSqlite(file, migrationsFolder);
-  return found.kind === 'found' && found.pending === 0;
-}
-
-function reading<T>(file: string, look: (reader: db.Reader) => Promise<T>): Promise<T> {
-  return withFile(file, { readonly: true }, (raw) => {
-    const statements = statementsOf(raw);
-    const read = async <R>(verb: () => db.Verb<R>) => runVerb(statements, verb());
-    return look({ look: read, read });
-  });
-}
-
-async function withFile<T>(
-  file: string,
-  options: Sqlite.Options,
-  work: (raw: Sqlite.Database) => T | Promise<T>,
-): Promise<T> {
-  let raw: Sqlite.Database | undefined;
-  try {
-    raw = keepHandle(new Sqlite(file, { ...options, timeout: WAIT_MS }));
-    return await work(raw);
-  } catch (error) {
-    throw storeFault(error, file);
-  } finally {
-    raw?.close();
-  }
+async function stateOf(opened: db.Database, place: string, migrationsFolder: string, applied: string[]) {
+  const pending = pendingMigrations(place, migrationsFolder, applied).length;
+  const parked = applied.length > 0 ? ((await opened.look(() => db.value<number>(PARKED))) ?? 0) : 0;
+  const behind: ReplayStore = { turnBehind: (id) => opened.read(() => turnBehind(id)) };
+  return { pending, parked, reads: pending > 0 ? null : { ...storeOn(opened), ...behind } };
 }
 
 // ── Stored turns ───────────────────────────────────────────────────────────────────────────────────────────

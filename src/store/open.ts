@@ -1,4 +1,4 @@
-/** Opens the store on SQLite: one file, fully migrated, and all ports on it. */
+/** Opens the store on SQLite or PostgreSQL, fully migrated, and all ports on it. */
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../core/clock.js';
@@ -42,6 +42,39 @@ export interface SqliteOptions {
   maxPages?: number;
   /** Called once, when the file was removed, replaced or moved; the store is then unusable. */
   onLost?: (fault: Fault) => void;
+}
+
+/** The address of a PostgreSQL database, or else a SQLite file. */
+export interface StorePlace {
+  url: string | null;
+  file: string;
+  /** drizzle-kit's migrations for this database, and for a copy of it in a SQLite file. */
+  migrationsFolder: string;
+  sqliteMigrations: string;
+  /** To a server, besides the one that listens. */
+  connections: number;
+  /** How long a server that is away is waited for, at the start and by a verb. */
+  waitMs: number;
+}
+
+/** Throws Fault `configuration` for a database that cannot be used; else as `openSqliteStore`. */
+export async function openStoreAt(
+  at: StorePlace,
+  options: Omit<SqliteOptions, 'file' | 'migrationsFolder'>,
+): Promise<Store> {
+  const { url, ...rest } = at;
+  if (url === null) return openSqliteStore({ ...options, ...rest });
+  // Loaded only where it is used, so that a gateway on SQLite starts as fast without it.
+  const { connectPostgres } = await import('./postgres/connection.js');
+  const { migratePostgres } = await import('./postgres/migrate.js');
+  const db = await connectPostgres({ ...options, ...rest, url });
+  try {
+    await migratePostgres(db, at.migrationsFolder);
+    return storeOn(db);
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
 }
 
 /** Throws Fault `store_newer` for a file of a newer version, `store_unavailable` if it cannot be used. */

@@ -13,12 +13,12 @@ import type { Store } from '../../src/core/store.js';
 import { recordsOf } from '../../src/replay/files.js';
 import { Records } from '../../src/replay/records.js';
 import { shownTurn } from '../../src/replay/shown.js';
-import { withRecords } from '../../src/store/inspect.js';
+import { withReads } from '../../src/store/inspect.js';
 import { exportChat } from '../../src/tools/sending.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
+import { fileAt } from '../store/place.js';
 
-const MIGRATIONS = new URL('../../migrations/sqlite/', import.meta.url);
 const CHAT = 'test_1';
 
 let on: Workbench;
@@ -62,7 +62,7 @@ async function written(): Promise<string> {
 }
 
 const behind = (id: string) =>
-  withRecords(join(folder, 'data/coterie.db'), MIGRATIONS, (store) => store.turnBehind(id));
+  withReads(fileAt(join(folder, 'data/coterie.db')), systemClock, (store) => store.turnBehind(id));
 
 async function turnOf(id: string): Promise<TurnInStore> {
   const found = await behind(id);

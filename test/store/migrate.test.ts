@@ -4,14 +4,15 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import Database from 'better-sqlite3';
 import { getTableName } from 'drizzle-orm';
 import { toSnakeCase } from 'drizzle-orm/casing';
 import { getTableConfig } from 'drizzle-orm/sqlite-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { inspectSqlite } from '../../src/store/inspect.js';
+import { systemClock } from '../../src/core/clock.js';
+import { inspectStore } from '../../src/store/inspect.js';
 import { knownMigrations } from '../../src/store/migrate.js';
 import * as schema from '../../src/store/schema.js';
 import {
@@ -30,7 +31,7 @@ import {
   waitingTexts,
   windowTexts,
 } from '../contract/store/words.js';
-import { MIGRATIONS, openHere, type Place } from './place.js';
+import { fileAt, MIGRATIONS, openHere, type Place } from './place.js';
 
 const run = promisify(execFile);
 
@@ -155,20 +156,27 @@ describe('refused is', () => {
 });
 
 describe('doctor sees', () => {
-  const look = (migrations = MIGRATIONS) => inspectSqlite(place.file, pathToFileURL(migrations));
+  const look = async (migrations?: string) => {
+    const found = await inspectStore(fileAt(place.file, migrations), systemClock);
+    await found?.close();
+    return found;
+  };
 
   it('a database that is missing, and does not make it', async () => {
-    expect(await look()).toEqual({ kind: 'missing' });
-    expect(await look()).toEqual({ kind: 'missing' });
+    expect(await look()).toBeNull();
+    expect(await look()).toBeNull();
   });
 
   it('one that is in use, and what would be migrated, without doing it', async () => {
     const store = await place.open();
     await receive(store, [message('1', 'hi')]);
     await addMigration('0101_more', 'CREATE TABLE extra (id integer);');
-    expect(await look()).toEqual({ kind: 'found', pending: 0, parked: 0 });
-    expect(await look(newer)).toEqual({ kind: 'found', pending: 1, parked: 0 });
-    expect(await look(newer)).toEqual({ kind: 'found', pending: 1, parked: 0 });
+    expect(await look()).toMatchObject({
+      ...{ name: expect.stringMatching(/^SQLite 3\./), place: place.file, server: null },
+      ...{ pending: 0, parked: 0, reads: { setting: expect.any(Function) } },
+    });
+    expect(await look(newer)).toMatchObject({ pending: 1, parked: 0, reads: null });
+    expect(await look(newer)).toMatchObject({ pending: 1, parked: 0, reads: null });
   });
 
   it('what is wrong with it', async () => {

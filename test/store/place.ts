@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../src/core/clock.js';
 import type { Log } from '../../src/core/log.js';
 import type { Store } from '../../src/core/store.js';
-import { openSqliteStore, type SqliteOptions, storeOn } from '../../src/store/open.js';
+import { openSqliteStore, type SqliteOptions, type StorePlace, storeOn } from '../../src/store/open.js';
 import { connectPostgres, type PostgresOptions } from '../../src/store/postgres/connection.js';
 import { putNewDatabase } from '../harness/new-database.js';
 import type { PostgresServer } from '../harness/postgres.js';
@@ -14,6 +14,12 @@ import type { PostgresServer } from '../harness/postgres.js';
 export const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** A file as the configuration would name it. */
+export function fileAt(file: string, migrationsFolder = MIGRATIONS): StorePlace {
+  const folders = { migrationsFolder, sqliteMigrations: MIGRATIONS };
+  return { url: null, file, ...folders, connections: 8, waitMs: 0 };
+}
 
 export interface Place {
   folder: string;
