@@ -3,6 +3,9 @@ import { defineConfig } from 'vitest/config';
 const LONG = 'test/**/*.long.test.ts';
 const ALONE = 'test/**/*.alone.test.ts';
 const E2E = 'test/e2e/**/*.test.ts';
+/** The route of a message on PostgreSQL as well, with crashes, orders, approvals and what is forgotten. */
+const ON_POSTGRES =
+  'test/conversation/{approvals,calls,command-lane,group-round,memory-commands,rooms,waiting}.test.ts';
 
 const waits = { testTimeout: 60_000, hookTimeout: 60_000 };
 
@@ -33,6 +36,15 @@ export default defineConfig({
     projects: [
       { test: { name: 'alone', include: [ALONE], exclude: [LONG], setupFiles: keeps, ...waits } },
       { test: { name: 'e2e', include: [E2E], exclude: [LONG, ALONE], ...sharing } },
+      {
+        test: {
+          name: 'postgres',
+          include: [ON_POSTGRES],
+          globalSetup: 'test/harness/postgres-server.ts',
+          ...sharing,
+          setupFiles: [...sharing.setupFiles, 'test/harness/on-postgres.ts'],
+        },
+      },
       { test: { name: 'rest', include: ['test/**/*.test.ts'], exclude: [LONG, ALONE, E2E], ...sharing } },
     ],
   },

@@ -121,8 +121,8 @@ function addressesOf({ model, transcription, speech, embeddings, channels, store
   return found;
 }
 
-/** Modes that also check whose certificate it is, or at least encrypt. */
-const ENCRYPTED = ['require', 'verify-ca', 'verify-full', 'no-verify'];
+/** The library insists on encryption in all of these. */
+const ENCRYPTED = ['prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
 
 function storeAddressOf({ hostname, searchParams }: URL): string[] {
   const host = searchParams.get('host') ?? decoded(hostname);

@@ -112,6 +112,21 @@ describe('doctor warns of', () => {
     expect(await redis('rediss://:pw@far.example.org')).toEqual([]);
   });
 
+  it('PostgreSQL without encryption', async () => {
+    const store = (address: string) => findings({ store: { url: `postgres://me:${LONG}@${address}` } });
+    for (const near of [
+      'localhost/x',
+      'db.lan:5433/x',
+      '10.0.0.7/x',
+      'far.example.org/x?host=/run/postgresql',
+    ]) {
+      expect(await store(near)).toEqual([]);
+    }
+    for (const far of ['far.example.org/x', '8.8.8.8/x?sslmode=disable', 'localhost/x?host=far.example.org'])
+      expect(await store(far)).toEqual(line(/^store\.url is not encrypted, and \S+ is not on this network/));
+    expect(await store('far.example.org/x?sslmode=verify-full')).toEqual([]);
+  });
+
   it('tokens that can be guessed', async () => {
     const board = (token: string) => findings({ board: { token } });
     expect(await board('short')).toEqual(line(/^board\.token can be guessed/));

@@ -39,7 +39,7 @@ export interface Inspected {
   close(): Promise<void>;
 }
 
-/** What it has that writes does not work. */
+/** Only its reads work. */
 export type Reads = Store & ReplayStore;
 
 /** null if there is no store yet. Throws Fault as opening it would. */

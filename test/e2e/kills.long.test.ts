@@ -1,6 +1,7 @@
 import { afterAll, expect, it } from 'vitest';
 import { discordPlatform } from '../harness/discord.js';
 import type { Platform } from '../harness/platform.js';
+import { describeWithPostgres, startPostgres } from '../harness/postgres.js';
 import { telegramPlatform } from '../harness/telegram-platform.js';
 import { whatsappPlatform } from '../harness/whatsapp.js';
 import { crashTable, type KillReport, killAtRandom, NONE, PHASES } from './kills.js';
@@ -19,11 +20,24 @@ const PLATFORMS: [string, () => Promise<Platform>][] = [
 
 it.each(PLATFORMS)(
   'answers every message on %s once and in order after sixty ends of the process, at least five in each step',
-  async (_name, platform) => {
-    const report = await killAtRandom(await platform(), { kills: KILLS, seed });
-    reports.push(report);
-    for (const phase of PHASES) expect(report.aimed[phase], `kills while ${phase}`).toBeGreaterThanOrEqual(5);
-    expect(report).toMatchObject(NONE);
-  },
+  async (_name, platform) => endsAll(await platform()),
   1_200_000,
 );
+
+describeWithPostgres('on PostgreSQL', () => {
+  it('the same on Telegram', async () => {
+    const server = await startPostgres();
+    try {
+      await endsAll(await telegramPlatform(), { url: await server.emptyDatabase() });
+    } finally {
+      await server.close();
+    }
+  }, 1_200_000);
+});
+
+async function endsAll(platform: Platform, store?: { url: string }): Promise<void> {
+  const report = await killAtRandom(platform, { kills: KILLS, seed, ...(store && { store }) });
+  reports.push(report);
+  for (const phase of PHASES) expect(report.aimed[phase], `kills while ${phase}`).toBeGreaterThanOrEqual(5);
+  expect(report).toMatchObject(NONE);
+}

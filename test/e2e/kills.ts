@@ -26,8 +26,14 @@ const UNREADABLE_BY_CHANCE = 2;
 /** So long a process has to come to the phase in which it is to end. */
 const PHASE_WITHIN_MS = 15_000;
 
+/** A database on PostgreSQL. Default: SQLite. */
+interface Store {
+  url: string;
+}
+
 export interface KillReport {
   platform: Platform['name'];
+  onPostgres: boolean;
   seed: number;
   kills: number;
   /** Of those, the ones that came in the moment they were meant for. */
@@ -49,13 +55,13 @@ export const NONE = { lost: 0, outOfOrder: 0, twice: 0 };
 
 export async function killAtRandom(
   platform: Platform,
-  plan: { kills: number; seed: number },
+  plan: { kills: number; seed: number; store?: Store },
 ): Promise<KillReport> {
   const random = generator(plan.seed);
   const kills: Record<Phase, number> = { receiving: 0, turn: 0, finishing: 0, delivering: 0 };
   /** What processes that were killed have complained of. */
   const complaints: string[] = [];
-  const on = await stageOn(platform, { log: { level: 'info', format: 'json' } });
+  const on = await stageOn(platform, { log: { level: 'info', format: 'json' }, store: plan.store ?? {} });
   const asked: string[][] = Array.from({ length: CHATS }, () => []);
   const placeOf = (chat: number) => ({ kind: 'direct' as const, number: chat });
   const sentIn = (chat: number) => platform.shown(placeOf(chat));
@@ -128,12 +134,13 @@ function check(
   platform: Platform,
   asked: string[][],
   sentIn: (chat: number) => Shown[],
-  plan: { kills: number; seed: number },
+  plan: { kills: number; seed: number; store?: Store },
   aimed: Record<Phase, number>,
 ): KillReport {
-  const { kills, seed } = plan;
+  const { kills, seed, store } = plan;
   const report: KillReport = {
-    ...{ platform: platform.name, seed, kills, aimed, messages: asked.flat().length },
+    ...{ platform: platform.name, onPostgres: store !== undefined, seed, kills, aimed },
+    messages: asked.flat().length,
     ...{ sent: 0, ...NONE, unreadable: 0 },
   };
   const count = (what: keyof typeof NONE, chat: number, text: string) => {
@@ -168,8 +175,9 @@ function check(
 /** One line for each platform, as docs/figures.md has it. */
 export function crashTable(reports: KillReport[]): string {
   const names = { telegram: 'Telegram', discord: 'Discord', whatsapp: 'WhatsApp' };
-  const lines = reports.map(({ platform, kills, messages, lost, outOfOrder, twice }) => {
-    return `| ${[names[platform], kills, messages.toLocaleString('en'), lost, outOfOrder, twice].join(' | ')} |`;
+  const lines = reports.map(({ platform, onPostgres, kills, messages, lost, outOfOrder, twice }) => {
+    const name = `${names[platform]}${onPostgres ? ', PostgreSQL' : ''}`;
+    return `| ${[name, kills, messages.toLocaleString('en'), lost, outOfOrder, twice].join(' | ')} |`;
   });
   return ['| | kills | messages | lost | out of order | twice |', '|---|--:|--:|--:|--:|--:|', ...lines].join(
     '\n',

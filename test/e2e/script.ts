@@ -18,8 +18,9 @@ const CODE = Array.from({ length: 400 }, (_, n) => `const line${n} = ${n};`).joi
 const TABLE = ['| Fruit | Price |', '|---|---|', '| apple | 1 |', '| pear | 2 |'].join('\n');
 const LONG = `Here is **all** of it:\n\n${TABLE}\n\n\`\`\`js\n${CODE}\n\`\`\`\n\nThat is the end.`;
 
-export async function converse(platform: Platform): Promise<void> {
-  const on = await stageOn(platform, { conversation: { debounce_ms: 200 } });
+/** `store`: as in the configuration. */
+export async function converse(platform: Platform, store: object = {}): Promise<void> {
+  const on = await stageOn(platform, { conversation: { debounce_ms: 200 }, store });
   try {
     await on.start();
     await greeting(on);

@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { createArtifacts } from '../../src/artifacts/artifacts.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
 import { createDeliver } from '../../src/conversation/deliver/deliver.js';
@@ -49,17 +48,16 @@ import { createJobs } from '../../src/jobs/jobs.js';
 import type { Rules } from '../../src/jobs/plan.js';
 import { createRecall } from '../../src/recall/recall.js';
 import { createSkills, systemHost } from '../../src/skills/skills.js';
-import { openSqliteStore } from '../../src/store/open.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { createToolsFor } from '../../src/turn-tools.js';
 import { createPromptFiles } from '../../src/workspace/shown.js';
 import { createWorkspace } from '../../src/workspace/workspace.js';
 import { foldersIn } from './folders.js';
-import { putNewDatabase } from './new-database.js';
 import { NO_EXPORTS, NO_RECORDS } from './no-copies.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
 import { quietLog, quietMetrics } from './quiet.js';
+import { openStoreIn, removeStoreOf } from './store-in.js';
 import { straight } from './straight.js';
 import { TOOLS_CONFIG } from './tools-config.js';
 
@@ -209,17 +207,13 @@ export const SETTINGS: Settings = {
   maxAgeMs: 24 * 3_600_000,
 };
 
-const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
-
 export async function workbench(options: WorkbenchOptions = {}): Promise<Workbench> {
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'coterie-bench-')));
   const clock = options.clock ?? systemClock;
   const groupsDir = join(folder, 'groups');
   const zone = createZone(options.timezone ?? 'UTC');
-  const file = join(folder, 'data/coterie.db');
-  await putNewDatabase(file);
-  const opened = await openSqliteStore({
-    ...{ zone, file, migrationsFolder: MIGRATIONS, clock, log: quietLog },
+  const opened = await openStoreIn(folder, {
+    ...{ zone, clock, log: quietLog },
     ...(options.maxPages === undefined ? {} : { maxPages: options.maxPages }),
   });
   const store = options.around?.(opened) ?? opened;
@@ -484,6 +478,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       await conversation.stop(0);
       await recall.stop();
       await store.close();
+      removeStoreOf(folder);
       await rm(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };

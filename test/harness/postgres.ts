@@ -34,7 +34,7 @@ const STARTS_WITHIN_MS = 20_000;
 
 const programs = findPrograms();
 const account = accountToRun();
-const missing =
+export const missing =
   programs === null
     ? 'PostgreSQL (initdb, postgres) is not installed'
     : account === null
@@ -255,7 +255,7 @@ async function migrated(url: string): Promise<void> {
 }
 
 /** Removes all rows, and begins all numbers anew. TRUNCATE would make all files anew. */
-const EMPTY = `
+export const EMPTY = `
   do $$ declare name text; begin
     for name in select tablename from pg_tables where schemaname = 'public' and tablename <> 'migration' loop
       execute format('delete from %I', name);
