@@ -192,6 +192,7 @@ describeWithPostgres('a gateway on PostgreSQL', () => {
       expect(Date.now() - before).toBeGreaterThan(2_000);
       expect(said.match(/"event":"store unavailable"/g)).toHaveLength(1);
       expect(said).toMatch(/^coterie: postgres:\/\/\S+: PostgreSQL does not answer/m);
+      expect(said).not.toContain('the store is lost');
     } finally {
       await server.start();
     }

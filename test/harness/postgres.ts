@@ -161,7 +161,7 @@ export async function startPostgres({ tcp = false, fsync = false } = {}): Promis
     return new Promise<boolean>((resolve, reject) => {
       child.stderr.setEncoding('utf8').on('data', (text: string) => {
         said = `${said}${text}`.slice(-20_000);
-        if (said.includes('ready to accept connections')) resolve(true);
+        if (/ready to accept (read-only )?connections/.test(said)) resolve(true);
       });
       child.once('error', reject);
       child.once('exit', () => {

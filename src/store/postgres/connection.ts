@@ -5,7 +5,7 @@
 import { type ClientBase, Pool, type PoolClient } from 'pg';
 import type { Clock } from '../../core/clock.js';
 import { createZone, type Zone } from '../../core/dates.js';
-import { Fault } from '../../core/errors.js';
+import { describe, Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { backoff } from '../../core/retry.js';
 import type { Server } from '../copy.js';
@@ -58,9 +58,12 @@ interface Check {
 /** Throws Fault `configuration` for a database that cannot serve, `store_unavailable` for one that stays away. */
 export async function connectPostgres(options: PostgresOptions): Promise<PostgresDatabase> {
   const { url, clock, zone = createZone('UTC'), log } = options;
-  const { place, lend, transaction, patiently, ...access } = accessTo(options);
+  let isReady = false;
+  const onLost = (fault: Fault) => isReady && options.onLost?.(fault);
+  const { place, lend, transaction, patiently, ...access } = accessTo({ ...options, onLost });
   try {
     await patiently(() => lend((client) => check(client, place)));
+    isReady = true;
   } catch (error) {
     await access.close();
     throw configurationFault(error instanceof Fault ? error.cause : error, place) ?? error;
@@ -278,7 +281,7 @@ function outageOf({ place, clock, log }: { place: string; clock: Clock; log: Log
       if (now - saidAt < SAID_EVERY_MS) return;
       saidAt = now;
       log?.warn(
-        { event: 'store unavailable', err: error, place },
+        { event: 'store unavailable', why: describe(error), place },
         'the database does not answer; waiting for it',
       );
     },

@@ -74,7 +74,7 @@ export function storeFault(error: unknown, place: string): unknown {
         : (wrong ?? 'PostgreSQL does not answer');
   return new Fault(
     'store_unavailable',
-    `${place}: ${why}. Check the server; the gateway then continues`,
+    `${place}: ${why}. Check the server; accepted messages are safe`,
     error,
   );
 }

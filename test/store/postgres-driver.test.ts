@@ -1,0 +1,60 @@
+/** The connection to PostgreSQL, beneath the verbs: writes that follow each other, and servers that will not do. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
+import { connectPostgres, type PostgresOptions } from '../../src/store/postgres/connection.js';
+import { describeWithPostgres, type PostgresServer, startPostgres } from '../harness/postgres.js';
+
+describeWithPostgres('PostgreSQL', () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server.close());
+
+  const connect = (url: string, options: Partial<PostgresOptions> = {}) =>
+    connectPostgres({ url, clock: systemClock, sqliteMigrations: '', ...options });
+
+  it('stores a write that is asked for while the one before comes to its end, however soon', async () => {
+    const database = await connect(await server.newDatabase());
+    const put = 'insert into setting (key, value) values (?, ?)';
+    for (let steps = 0; steps < 20; steps++) {
+      await database.writeOne([], put, `first ${steps}`, '');
+      for (let step = 0; step < steps; step++) await null;
+      await database.writeOne([], put, `then ${steps}`, '');
+    }
+    expect(await database.query('select count(*) as all from setting')).toEqual([{ all: 40 }]);
+    await database.close();
+  });
+
+  it('is lost once it was there, and not where it never came', async () => {
+    const lost: string[] = [];
+    const onLost = ({ message }: { message: string }) => lost.push(message);
+    const url = await server.newDatabase();
+    const database = await connect(url, { waitMs: 200, onLost });
+    await server.stop('fast');
+    try {
+      const away = { code: 'store_unavailable', message: expect.stringContaining('does not answer') };
+      await expect(connect(url, { waitMs: 200, onLost })).rejects.toMatchObject(away);
+      expect(lost).toEqual([]);
+      await expect(database.query('select 1')).rejects.toMatchObject(away);
+      expect(lost).toEqual([expect.stringContaining('does not answer')]);
+    } finally {
+      await server.start();
+      await database.close();
+    }
+  });
+
+  it('is refused as a replica', async () => {
+    const url = await server.newDatabase();
+    const folder = new URL(url).searchParams.get('host') ?? '';
+    await server.stop('fast');
+    await writeFile(join(folder, 'data/standby.signal'), '');
+    await server.start();
+    await expect(connect(url)).rejects.toMatchObject({
+      code: 'configuration',
+      message: expect.stringMatching(/^store\.url \(.*\): this is a replica\. Name the primary server$/),
+    });
+  });
+});
