@@ -13,7 +13,7 @@ import type { Step, StoredMessage } from '../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import * as db from './db.js';
 import { interruptLeft } from './journal.js';
-import { shownParts } from './live.js';
+import { shownParts } from './outbox.js';
 import { bound, columns, insertInto } from './sql.js';
 import { MESSAGE_COLUMNS, type MessageRow, reviseRoom, toMessage } from './transcript.js';
 import { addUsage, findSetting, setSetting } from './values.js';

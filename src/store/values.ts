@@ -5,8 +5,7 @@ import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids
 import type { Usage } from '../core/model.js';
 import type { Amount, ChannelStore, SettingStore, UsageStore } from '../core/store.js';
 import * as db from './db.js';
-import { newestSent } from './live.js';
-import { deliveryOf } from './outbox.js';
+import { deliveryOf, newestSent } from './outbox.js';
 import { addTo, upsert } from './sql.js';
 
 // ── Usage: per persona and chat (`usage`), and per person (`spent`) if a limit needs it ────────────────────
