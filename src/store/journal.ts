@@ -1,8 +1,15 @@
-/** The journal's entries, written in the transaction of what they record. */
+/** The journal's entries, written in the transaction of what they record, and read for its files and its stream. */
 
 import type { Part } from '../core/channel.js';
 import { type ChatId, callEntryId, eventIdOf, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
-import type { GuppiEvent, JournalEntry, JournalWrite, MattTurn, Results } from '../core/journal.js';
+import type {
+  GuppiEvent,
+  JournalEntry,
+  JournalStore,
+  JournalWrite,
+  MattTurn,
+  Results,
+} from '../core/journal.js';
 import type { Step } from '../core/transcript.js';
 import * as db from './db.js';
 import { columns } from './sql.js';
@@ -10,12 +17,106 @@ import { columns } from './sql.js';
 /** An unfinished task of a persona; must match the partial index. */
 export const IS_DELEGATED = `task.room_id is not null and task.status in ('pending', 'running')`;
 
+// ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+const ADD = `
+  insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
+  select next, next, @id, @chatId, @roomId, @personaId, @turnId, @status, @owner, @entry, @at
+  from (select next_change() as next) as numbered where true on conflict (id) do nothing`;
+const END_ENTRY = `
+  update journal set status = @status, results = @results, finished_at = @at, changed = next_change(), wordless = 0
+  where id = @id and status = 'pending'`;
+
+interface EntryOutcome {
+  status: 'completed' | 'interrupted';
+  results: Results;
+  at: number;
+}
+
+export function* writeJournal(entries: readonly JournalWrite[], owner: string | null): db.Verb<void> {
+  for (const each of entries) {
+    if (each.kind === 'outcome') {
+      yield* endEntry(each.id, each);
+      continue;
+    }
+    const { entry, chatId, room: roomId, personaId, turnId } = each;
+    const [status, by, time] =
+      entry.type === 'MattTurn'
+        ? [entry.status, owner, entry.timestamp_intent]
+        : [null, null, entry.timestamp_event];
+    yield* db.tell(ADD, {
+      ...{ id: entry.id, chatId, roomId, personaId, turnId, status, owner: by },
+      ...{ entry: JSON.stringify(entry), at: Date.parse(time) },
+    });
+  }
+}
+
+function* endEntry(id: string, { status, results, at }: EntryOutcome): db.Verb<void> {
+  yield* db.tell(END_ENTRY, { id, status, results: JSON.stringify(results), at });
+}
+
+/** The source of a person's message: `telegram:42`. */
+export function sourceOf(chatId: ChatId): string {
+  return chatId.replace('_', ':');
+}
+
+export interface Happening {
+  messageId: number;
+  room: RoomId;
+  agent: PersonaId;
+  type: GuppiEvent['event_type'];
+  source: string;
+  content: GuppiEvent['content'];
+  from?: string;
+  actionId?: string;
+  at: number;
+}
+
+/** Records a message that may wake a persona. */
+export function* journalHappened({ messageId, ...heard }: Happening): db.Verb<void> {
+  yield* addEvent(eventIdOf(messageId), heard, null);
+}
+
+function* addEvent(
+  id: string,
+  { room, agent, type, source, content, from, actionId, at }: Omit<Happening, 'messageId'>,
+  turnId: string | null,
+): db.Verb<void> {
+  const timestamp_event = new Date(at).toISOString();
+  const what = { id, type: 'GUPPIEvent' as const, agent, timestamp_event, event_type: type };
+  const entry: GuppiEvent = { ...what, source, content };
+  if (from !== undefined) entry.from = from;
+  if (actionId !== undefined) entry.action_id = actionId;
+  const { chatId } = roomParts(room);
+  yield* writeJournal([{ kind: 'event', entry, chatId, room, personaId: agent, turnId }], null);
+}
+
+/** The result that a suspended turn waited for: ends its call, and adds the event that wakes its persona. */
+export function* callCameBack(call: {
+  room: RoomId;
+  turnId: string;
+  personaId: PersonaId;
+  callId: string;
+  content: string;
+  failed: boolean;
+  at: number;
+}): db.Verb<void> {
+  const { room, turnId, personaId: agent, callId, failed, at } = call;
+  const id = callEntryId(turnId, callId);
+  const results: Results = failed ? { error: call.content } : { output: call.content };
+  // Not every wait has a call in the journal.
+  yield* endEntry(id, { status: 'completed', results, at });
+  const content = { status: failed ? 'error' : 'success', ...results };
+  const came = { room, agent, type: 'TaskCompleted', source: 'GUPPI', content, actionId: id, at } as const;
+  yield* addEvent(`evt-${id}`, came, turnId);
+}
+
+// ── Sends: their entries begin with the outbox entry and end with it ───────────────────────────────────────
+
 /** The turn behind an origin: `turn:<turn>` (its reply) or `tool:<turn>:<key>` (a side message). */
 export function turnOf(origin: string): string | null {
   return /^(?:turn|tool):([^:]+)/.exec(origin)?.[1] ?? null;
 }
-
-// ── Sends: their entries begin with the outbox entry and end with it ───────────────────────────────────────
 
 const CAUSE = `
   select (select max(id) from message where number_in(id, turn.batch) and author_kind <> 'persona') as cause
@@ -61,7 +162,7 @@ export function* journalSend(send: {
     action: { tool: 'send_message', chat_id: chatId, text },
     results: null,
   };
-  yield* addEntry({ kind: 'intent', entry, chatId, room, personaId, turnId }, null);
+  yield* writeJournal([{ kind: 'intent', entry, chatId, room, personaId, turnId }], null);
 }
 
 /** The entries of these sends end with them, however they ended. */
@@ -75,119 +176,7 @@ export function* endSends(sends: readonly SendEnd[]): db.Verb<void> {
   }
 }
 
-// ── Other entries ───────────────────────────────────────────────────────────────────────────────────────────
-
-const ADD = `
-  insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
-  select next, next, @id, @chatId, @roomId, @personaId, @turnId, @status, @owner, @entry, @at
-  from (select next_change() as next) as numbered where true on conflict (id) do nothing`;
-const END_ENTRY = `
-  update journal set status = @status, results = @results, finished_at = @at, changed = next_change(), wordless = 0
-  where id = @id and status = 'pending'`;
-
-interface EntryOutcome {
-  status: 'completed' | 'interrupted';
-  results: Results;
-  at: number;
-}
-
-export function* writeJournal(entries: readonly JournalWrite[], owner: string | null): db.Verb<void> {
-  for (const each of entries) {
-    if (each.kind !== 'outcome') yield* addEntry(each, owner);
-    else yield* endEntry(each.id, each);
-  }
-}
-
-function* addEntry(
-  { entry, chatId, room: roomId, personaId, turnId }: JournalWrite & { kind: 'intent' | 'event' },
-  owner: string | null,
-): db.Verb<void> {
-  const isTurn = entry.type === 'MattTurn';
-  yield* db.tell(ADD, {
-    id: entry.id,
-    chatId,
-    roomId,
-    personaId,
-    turnId,
-    status: isTurn ? entry.status : null,
-    owner: isTurn ? owner : null,
-    entry: JSON.stringify(entry),
-    at: Date.parse(isTurn ? entry.timestamp_intent : entry.timestamp_event),
-  });
-}
-
-function* endEntry(id: string, { status, results, at }: EntryOutcome): db.Verb<boolean> {
-  return (yield* db.run(END_ENTRY, { id, status, results: JSON.stringify(results), at })) > 0;
-}
-
-/** The source of a person's message: `telegram:42`. */
-export function sourceOf(chatId: ChatId): string {
-  return chatId.replace('_', ':');
-}
-
-export interface Happening {
-  messageId: number;
-  room: RoomId;
-  agent: PersonaId;
-  type: GuppiEvent['event_type'];
-  source: string;
-  content: GuppiEvent['content'];
-  from?: string;
-  actionId?: string;
-  at: number;
-}
-
-/** Records a message that may wake a persona. */
-export function* journalHappened(heard: Happening): db.Verb<void> {
-  const { messageId, room, agent, type, source, content, from, actionId, at } = heard;
-  const entry: GuppiEvent = {
-    id: eventIdOf(messageId),
-    type: 'GUPPIEvent',
-    agent,
-    timestamp_event: new Date(at).toISOString(),
-    event_type: type,
-    source,
-    content,
-  };
-  if (from !== undefined) entry.from = from;
-  if (actionId !== undefined) entry.action_id = actionId;
-  const { chatId } = roomParts(room);
-  yield* writeJournal([{ kind: 'event', entry, chatId, room, personaId: agent, turnId: null }], null);
-}
-
-/** The result that a suspended turn waited for: ends its call, and adds the event that wakes its persona. */
-export function* callCameBack(call: {
-  room: RoomId;
-  turnId: string;
-  personaId: PersonaId;
-  callId: string;
-  content: string;
-  failed: boolean;
-  at: number;
-}): db.Verb<void> {
-  const { room, turnId, personaId, callId, content, failed, at } = call;
-  const id = callEntryId(turnId, callId);
-  const results: Results = failed ? { error: content } : { output: content };
-  // Not every wait has a call in the journal.
-  yield* endEntry(id, { status: 'completed', results, at });
-  const entry: GuppiEvent = {
-    id: `evt-${id}`,
-    type: 'GUPPIEvent',
-    agent: personaId,
-    timestamp_event: new Date(at).toISOString(),
-    event_type: 'TaskCompleted',
-    source: 'GUPPI',
-    content: { status: failed ? 'error' : 'success', ...results },
-    action_id: id,
-  };
-  const { chatId } = roomParts(room);
-  yield* writeJournal([{ kind: 'event', entry, chatId, room, personaId, turnId }], null);
-}
-
-// ── Ends of turns, tasks and processes; forgetting ─────────────────────────────────────────────────────────
-
-/** Marks archived entries as outdated in their file; `working.log` follows every change anyway. */
-const REFILED = `filed = case filed when 'log' then 'log' else 'stale' end`;
+// ── Ends of turns, tasks and processes ──────────────────────────────────────────────────────────────────────
 
 /** Changes several entries; each gets its own number. */
 export function changingEntries(set: string, which: string): string {
@@ -205,39 +194,24 @@ const IS_LEFT = `status = 'pending' and not exists (
       and journal.id = 'turn-' || task.turn_id || '-' || task.call_id)
   and owner is not null`;
 
+/** Prefix search: `.` is the character after `-`. */
+const idsFrom = (beginning: string) => `(id >= ${beginning} and id < ${beginning} || '.')`;
 /** The entries of a turn or task, found by id prefix, as there is no index: `turn-<turn>-<call>`, `turn-<task>`. */
 const doneBy = (turn: string) => idsFrom(`'turn-' || ${turn}`);
 /** The same, plus the events that resulted. */
 export const entriesOfTurn = (turn: string) =>
   `(${doneBy(turn)} or ${idsFrom(`'evt-turn-' || ${turn}`)} or id = 'evt-task-' || ${turn})`;
 
-/** Prefix search: `.` is the character after `-`. */
-function idsFrom(beginning: string): string {
-  return `(id >= ${beginning} and id < ${beginning} || '.')`;
-}
-
 const INTERRUPTED = `status = 'interrupted', results = @results, finished_at = @at`;
 const INTERRUPT_OF_TURN = changingEntries(INTERRUPTED, `${IS_LEFT} and ${doneBy('@turnId')}`);
-const LEFT = `select n, id, turn_id as turnId from journal where ${IS_LEFT} and owner = @owner`;
-const INTERRUPT = `update journal set ${INTERRUPTED}, changed = next_change() where n = @n`;
 const INTERRUPT_OF_TASK = changingEntries(INTERRUPTED, `status = 'pending' and ${doneBy('@taskId')}`);
-const SAID = 'n, id, status, entry, results, turn_id is not null as isOfTurn';
-interface WordsRow {
+const INTERRUPT = `update journal set ${INTERRUPTED}, changed = next_change() where n = @n`;
+const LEFT = `select n, id, turn_id as turnId from journal where ${IS_LEFT} and owner = @owner`;
+interface LeftRow {
   n: number;
   id: string;
-  status: string | null;
-  entry: string;
-  results: string | null;
-  isOfTurn: number;
+  turnId: string | null;
 }
-const SAID_IN_ROOM = `
-  select ${SAID} from journal
-  where room_id = @room and persona_id = @personaId and wordless = 0 and (turn_id is null or not exists (
-    select 1 from turn where turn.id = journal.turn_id and first_message > @upTo)) locked()`;
-const SAID_OF_MESSAGES = `select ${SAID} from journal where text_in(id, @ids) and wordless = 0 locked()`;
-const SILENCE = `
-  update journal set entry = @entry, results = @results, wordless = 1, changed = next_change(), ${REFILED}
-  where n = @n`;
 
 /** The turn is over: its open calls will have no outcome. */
 export function* interruptTurn(turnId: string, error: string, at: number): db.Verb<void> {
@@ -258,9 +232,7 @@ function* hasBegun(turnId: string, entryId: string): db.Verb<boolean> {
 /** A process died: its open calls have no outcome, except those that wait for a person and sends. */
 export function* interruptLeft(owner: string, at: number): db.Verb<void> {
   const results = JSON.stringify({ error: PROCESS_ENDED });
-  for (const { n, id, turnId } of yield* db.all<{ n: number; id: string; turnId: string | null }>(LEFT, {
-    owner,
-  })) {
+  for (const { n, id, turnId } of yield* db.all<LeftRow>(LEFT, { owner })) {
     if (turnId === null || (yield* hasBegun(turnId, id))) yield* db.tell(INTERRUPT, { n, results, at });
   }
 }
@@ -278,28 +250,39 @@ export function* endTaskEntries(
   if (turnId !== null && callId !== null) yield* endEntry(callEntryId(turnId, callId), outcome);
 }
 
+// ── Forgetting ──────────────────────────────────────────────────────────────────────────────────────────────
+
+const WORDS = 'select n, id, entry, results from journal where wordless = 0 and';
+interface WordsRow {
+  n: number;
+  id: string;
+  entry: string;
+  results: string | null;
+}
+/** Except what was said after the message, and what a turn that answers later messages did. */
+const WORDS_UP_TO = `${WORDS} room_id = @room and persona_id = @personaId
+  and (turn_id is null or not exists (
+    select 1 from turn where turn.id = journal.turn_id and first_message > @upTo)) locked()`;
+const WORDS_OF_MESSAGES = `${WORDS} text_in(id, @ids) locked()`;
+// Archived entries become outdated in their file; `working.log` follows every change anyway.
+const SILENCE = `
+  update journal set entry = @entry, results = @results, wordless = 1, changed = next_change(),
+    filed = case filed when 'log' then 'log' else 'stale' end
+  where n = @n`;
+
 /** Reduces a forgotten entry to the fact that it happened, and when. */
-function* silence({ n, status, entry: body, results }: WordsRow): db.Verb<void> {
-  const entry: JournalEntry = JSON.parse(body);
-  if (status === null && 'content' in entry) entry.content = '';
-  else if ('action' in entry) {
-    const { thought_signature: _, ...rest } = {
-      ...entry,
-      reasoning: '',
-      action: { tool: entry.action.tool },
-    };
-    Object.assign(entry, rest);
-    delete entry.thought_signature;
-  }
+function* silence({ n, entry: body, results }: WordsRow): db.Verb<void> {
+  const { thought_signature: _, ...entry } = JSON.parse(body);
+  if (entry.type === 'GUPPIEvent') entry.content = '';
+  else Object.assign(entry, { reasoning: '', action: { tool: entry.action.tool } });
   const outcome = results && ('error' in JSON.parse(results) ? '{"error":""}' : '{"output":""}');
   yield* db.tell(SILENCE, { n, entry: JSON.stringify(entry), results: outcome });
 }
 
 /** Makes a persona forget what was said in a room up to a message, and what it did in response. */
 export function* forgetEntries(room: RoomId, personaId: PersonaId, upTo: number): db.Verb<void> {
-  for (const row of yield* db.all<WordsRow>(SAID_IN_ROOM, { room, personaId, upTo })) {
-    const message =
-      row.isOfTurn === 1 || row.status !== null ? 0 : Number(/^evt-(\d+)$/.exec(row.id)?.[1] ?? 0);
+  for (const row of yield* db.all<WordsRow>(WORDS_UP_TO, { room, personaId, upTo })) {
+    const message = Number(/^evt-(\d+)$/.exec(row.id)?.[1] ?? 0);
     if (message <= upTo) yield* silence(row);
   }
 }
@@ -307,5 +290,78 @@ export function* forgetEntries(room: RoomId, personaId: PersonaId, upTo: number)
 /** Forgets messages that nobody may see any more. */
 export function* forgetMessageEntries(ids: readonly number[]): db.Verb<void> {
   const entries = JSON.stringify(ids.map(eventIdOf));
-  for (const row of yield* db.all<WordsRow>(SAID_OF_MESSAGES, { ids: entries })) yield* silence(row);
+  for (const row of yield* db.all<WordsRow>(WORDS_OF_MESSAGES, { ids: entries })) yield* silence(row);
+}
+
+// ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+export const ENTRY_COLUMNS = 'changed, entry, status, results, finished_at as finishedAt';
+/** An entry without its outcome, and the outcome's columns. */
+export interface EntryRow {
+  changed: number;
+  entry: string;
+  status: MattTurn['status'] | null;
+  results: string | null;
+  finishedAt: number | null;
+}
+type PhaseRow = EntryRow & { n: number; mark: number; isFirst: number };
+
+const PHASES = `
+  select * from (
+    select * from (
+      select n, n as mark, 1 as isFirst, ${ENTRY_COLUMNS} from journal
+      where n > @after order by n limit (select @most)) as added
+    union all
+    select * from (
+      select n, changed as mark, 0 as isFirst, ${ENTRY_COLUMNS} from journal
+      where changed > @after and changed <> n and status is distinct from 'pending'
+      order by changed limit (select @most)) as changed) as found
+  order by mark limit (select @most)`;
+const AT = `
+  select n, changed as mark, 0 as isFirst, ${ENTRY_COLUMNS} from journal where number_in(n, @at) order by n`;
+// Entries up to `@after` are known already, so their text is not read again.
+const UNFILED = `
+  select n, changed, filed = 'stale' as isStale, status, finished_at as finishedAt,
+    case when changed > @after then entry end as entry, case when changed > @after then results end as results
+  from journal where filed <> 'archive' order by n`;
+type UnfiledRow = Omit<EntryRow, 'entry'> & { n: number; isStale: number; entry: string | null };
+const FILE = `update journal set filed = 'archive' where n = @n and changed = @changed`;
+
+export function journalStore(database: db.Database): JournalStore {
+  return {
+    append: (entries, owner) => database.write([], () => writeJournal(entries, owner)),
+    async journal(which) {
+      const rows = await ('at' in which
+        ? database.look(() => db.all<PhaseRow>(AT, { at: JSON.stringify(which.at) }))
+        : database.settled(() => db.all<PhaseRow>(PHASES, which)));
+      return rows.map(({ n, mark, isFirst, ...row }) => ({
+        n,
+        mark,
+        entry: entryOf(isFirst ? { ...row, status: row.status && 'pending' } : row),
+      }));
+    },
+    async unfiled(after) {
+      const since = { after: after ?? Number.MAX_SAFE_INTEGER };
+      const rows = await database.settled(() => db.all<UnfiledRow>(UNFILED, since));
+      return rows.map(({ n, changed, isStale, entry, ...row }) => ({
+        ...{ n, changed, isStale: isStale === 1, isPending: row.status === 'pending' },
+        entry: entry === null ? null : entryOf({ ...row, changed, entry }),
+      }));
+    },
+    filed: (entries) =>
+      database.write([], function* () {
+        for (const { n, changed } of entries) yield* db.tell(FILE, { n, changed });
+      }),
+  };
+}
+
+/** Fields in the order of the seed. */
+export function entryOf({ entry: body, status, results, finishedAt }: EntryRow): JournalEntry {
+  const entry: JournalEntry = JSON.parse(body);
+  if (entry.type === 'GUPPIEvent' || status === null || status === 'pending' || finishedAt === null)
+    return entry;
+  const { id, type, agent, parent_event_id, timestamp_intent, status: _, results: __, ...rest } = entry;
+  const timestamp_outcome = new Date(finishedAt).toISOString();
+  const begun = { id, type, agent, parent_event_id, timestamp_intent, timestamp_outcome, status };
+  return { ...begun, ...rest, results: results === null ? null : JSON.parse(results) };
 }

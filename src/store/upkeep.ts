@@ -229,28 +229,19 @@ const CANDIDATES = `
       and id < (select max(id) from message) as mayGo
   from message
   where id > @after and id <= @upTo and state = 'done'
-    and id <= (select max(reset_at) from view where view.room_id = message.room_id)`;
+    and id <= (select max(reset_at) from view where view.room_id = message.room_id)
+  order by id`;
 const REMOVE_MESSAGES = 'delete from message where number_in(id, ?)';
 const SILENCE_MESSAGES = `
   update message set text = '', words = null, attachments = null, reply_to = null where number_in(id, ?)`;
 
 function* forgetMessages({ most, now, ...bounds }: Where): db.Verb<number> {
-  const byRoom = new Map<RoomId, Candidate[]>();
-  for (const each of yield* db.all<Candidate>(CANDIDATES, {
-    ...bounds,
-    redeliveredSince: now - REDELIVERED_FOR_MS,
-  })) {
-    byRoom.set(each.room, [...(byRoom.get(each.room) ?? []), each]);
-  }
-  const forgotten: Candidate[] = [];
-  for (const [room, candidates] of byRoom) {
-    const heard = yield* stillHeard(
-      room,
-      candidates.map(({ id }) => id),
-    );
-    forgotten.push(...candidates.filter(({ id, mayGo, speaks }) => (mayGo || speaks) && !heard.has(id)));
-  }
-  forgotten.length = Math.min(forgotten.length, most);
+  const ask = { ...bounds, redeliveredSince: now - REDELIVERED_FOR_MS };
+  const candidates = yield* db.all<Candidate>(CANDIDATES, ask);
+  const heard = yield* stillHeard(candidates);
+  const forgotten = candidates
+    .filter(({ id, mayGo, speaks }) => (mayGo || speaks) && !heard.has(id))
+    .slice(0, most);
   if (forgotten.length === 0) return 0;
   const files = forgotten.flatMap(({ attachments }) => filesIn(attachments, () => true));
   if (files.length > 0) {
