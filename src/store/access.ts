@@ -65,17 +65,11 @@ const DIRECT_CHATS = `
       (select sender_id from command where chat_id = chat.id limit 1)
     ) as writer from chat where kind = 'direct'`;
 type DirectRow = ChatRow & { writer: string | null };
-
-const approvals = (which: string) =>
-  `select id, owner, kind from approval where ${which} and revoked_at is null`;
-interface ApprovalRow {
-  id: ChatId;
-  owner: number;
-  kind: ApprovedKind;
-}
+const APPROVED = 'select id, owner, kind from approval where revoked_at is null';
+type ApprovalRow = { id: ChatId; owner: number; kind: ApprovedKind };
 
 function* approval(id: ChatId): db.Verb<ApprovalRow | undefined> {
-  return yield* db.one<ApprovalRow>(approvals('id = ?'), id);
+  return yield* db.one<ApprovalRow>(`${APPROVED} and id = ?`, id);
 }
 
 function* requestOf(id: ChatId): db.Verb<PairingRow | undefined> {
@@ -139,9 +133,9 @@ async function noteGroup(database: db.Database, group: Parameters<AccessStore['n
   });
 }
 
-function* directChats(of: ReadonlySet<ChatId>): db.Verb<DirectRow[]> {
+function* directChats(of: readonly ChatId[]): db.Verb<DirectRow[]> {
   const all = yield* db.all<DirectRow>(DIRECT_CHATS);
-  return all.filter(({ chatId, writer }) => of.has(chatId) || of.has(writer ?? ''));
+  return all.filter(({ chatId, writer }) => of.includes(chatId) || of.includes(writer ?? ''));
 }
 
 /** A person or group to approve, and where to announce it. */
@@ -163,7 +157,7 @@ function* findApplicant(ask: Parameters<AccessStore['applicant']>[0]): db.Verb<F
   if (asked) return { id: asked.id, kind: asked.kind, name: asked.name, to: asked };
   // Every id contains its channel's name and an underscore; codes contain no underscore.
   if (!id.includes('_')) return null;
-  const [own] = yield* directChats(new Set([id]));
+  const [own] = yield* directChats([id]);
   if (own) {
     const { chatId, channel, address, activePersona: speaker, title: name, writer } = own;
     const to = { chatId, channel, address, threadId: null, speaker };
@@ -208,7 +202,7 @@ export function accessStore(database: db.Database): AccessStore {
   return {
     approvalOf: (ask) =>
       database.look(function* () {
-        const there = yield* db.all<ApprovalRow>(approvals('id in (@chatId, @senderId)'), ask);
+        const there = yield* db.all<ApprovalRow>(`${APPROVED} and id in (@chatId, @senderId)`, ask);
         const sender = there.find(({ id }) => id === ask.senderId);
         const chat = there.some(({ id }) => id === ask.chatId);
         return { chat, sender: sender !== undefined, owner: sender?.owner === 1 };
@@ -245,10 +239,9 @@ export function accessStore(database: db.Database): AccessStore {
     },
     owners: (listed) =>
       database.read(function* () {
-        const approved = yield* db.column<ChatId>(approvals('owner = 1'));
-        const ids = new Set([...listed, ...approved]);
-        const chats = (yield* directChats(ids)).map(toChat).sort((a, b) => (a.id < b.id ? -1 : 1));
-        return { ids: [...ids], chats };
+        const approved = yield* db.column<ChatId>(`${APPROVED} and owner = 1`);
+        const ids = [...listed, ...approved];
+        return { ids, chats: (yield* directChats(ids)).map(toChat).sort((a, b) => (a.id < b.id ? -1 : 1)) };
       }),
   };
 }

@@ -116,11 +116,10 @@ const IS_OPEN = `decision is null and until > @now and (${IS_OF_TASK} or exists 
 const callsWhere = (which: string) => `
   select ${columns(`${ASKED_CALL} decision commandId`)}, ${IS_OPEN} as isOpen, ${IS_OF_TASK} as isOfTask
   from asked_call where ${which}`;
-const FIND_CALL = callsWhere('id = @id');
 const OPEN_CALLS = callsWhere(`decision is null and ${IS_OPEN} order by asked_at, id`);
 
 function* findCall({ id, now }: { id: string; now: number }): db.Verb<CallRow | undefined> {
-  return yield* db.one<CallRow>(FIND_CALL, { id: id.toUpperCase(), now });
+  return yield* db.one<CallRow>(callsWhere('id = @id'), { id: id.toUpperCase(), now });
 }
 
 function* decide(asked: Parameters<ApprovalStore['decide']>[0]): db.Verb<RoomId | null> {
