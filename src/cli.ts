@@ -6,6 +6,7 @@ import { printableLine } from './core/cut.js';
 import { describe, Fault } from './core/errors.js';
 import { closest, isNear } from './core/known-keys.js';
 import type { DoctorOptions } from './doctor.js';
+import type { MigrateOptions } from './migrate-store.js';
 import type { ReplayOptions } from './replay.js';
 import type { BackupOptions, ExportOptions } from './transfer.js';
 
@@ -67,6 +68,16 @@ withOptions(program.command('backup'), 'write database and groups into one file;
 withOptions(program.command('restore'), 'restore a backup; stop the gateway first')
   .argument('<file>')
   .action(async (file: string, ...given) => (await commands()).restoreFrom(configOf(given), file));
+withOptions(
+  program.command('migrate-store'),
+  'copy the SQLite store into a PostgreSQL database and compare both; stop the gateway first',
+)
+  .requiredOption('--to <url>', 'an empty database: postgres://user:password@host:5432/database')
+  .option('--from <file>', 'an SQLite file (default: that of data_dir), which is only read')
+  .option('--resume', 'go on behind the rows that an interrupted copy left there')
+  .action(async (options: MigrateOptions, ...given) =>
+    (await commands()).migrateStore(configOf(given), options),
+  );
 withOptions(program.command('export'), 'write a chat as people saw it, as Markdown or JSON')
   .argument('<chat-id>')
   .option('--format <format>', 'markdown (the default) or json')

@@ -4,6 +4,7 @@
  */
 export { audit } from './audit.js';
 export { doctor } from './doctor.js';
+export { migrateStore } from './migrate-store.js';
 export { approve, linkWhatsApp, list, remove, terminalAsk } from './pair.js';
 export { replay } from './replay.js';
 export { backUp, exportChat, importFolder, restoreFrom } from './transfer.js';

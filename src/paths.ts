@@ -72,8 +72,21 @@ export async function enterData(folders: DataFolders, log: Log): Promise<DataLoc
   throw new Fault('already_running', `A restore is at work on ${dataDir}; try again when it is done.`);
 }
 
-/** For a restore: keeps all other commands out of the data folder. Throws Fault if one is using it. */
-export async function aloneInData(folders: DataFolders, log: Log): Promise<DataLock> {
+/** Keeps gateways, terminals and all other commands out of the data folder. Throws Fault if one is using it. */
+export async function enterStopped(folders: DataFolders, log: Log, purpose: string): Promise<DataLock[]> {
+  const { dataDir } = folders;
+  const data = await aloneInData(folders, log);
+  const running = [
+    await takeLock(join(dataDir, 'gateway.lock')),
+    await takeLock(join(dataDir, 'terminal.lock')),
+  ];
+  const locks = [data, ...running].filter((lock) => lock !== null);
+  if (!running.includes(null)) return locks;
+  for (const lock of locks) lock.release();
+  throw new Fault('already_running', `A coterie runs on ${dataDir}; stop it before you ${purpose}.`);
+}
+
+async function aloneInData(folders: DataFolders, log: Log): Promise<DataLock> {
   for (;;) {
     const alone = await takeLock(restoreLockOf(folders));
     if (!alone) {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { stat, statfs } from 'node:fs/promises';
-import { join, relative, resolve } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { openAudit } from './audit-start.js';
 import { type Export, exportOf, writePieces } from './chat-export/export.js';
@@ -18,21 +18,24 @@ import {
   say,
   wrongOption,
 } from './command.js';
+import type { Config } from './config.js';
 import { EXPORT_FORMATS, type ExportFormat } from './core/chat-record.js';
 import { systemClock } from './core/clock.js';
 import { printableLine } from './core/cut.js';
 import { createZone, type Zone } from './core/dates.js';
 import { Fault } from './core/errors.js';
+import type { Log } from './core/log.js';
 import { isChatId, isPersonaId, slug } from './groups/paths.js';
 import { createPersonas } from './groups/personas.js';
 import { type Imported, importFrom } from './importing/import.js';
 import { backup } from './operating/backup.js';
-import { takeLock } from './operating/lock.js';
 import { restore } from './operating/restore.js';
 import { openFile, openStore } from './parts.js';
-import { aloneInData, enterData, foldersOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
+import { enterData, enterStopped, foldersOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
 import { PLATFORMS, userName } from './platforms.js';
+import { copyToServer } from './store/copy.js';
 import { withReads } from './store/inspect.js';
+import { openServer } from './store/open.js';
 import { refuseForeign } from './store/sqlite/migrate.js';
 
 /** Kept free after a restore: a migration may enlarge the database. */
@@ -101,17 +104,9 @@ async function askPassphrase(isNew: boolean): Promise<string> {
 
 export async function restoreFrom(configFile: string | undefined, file: string): Promise<void> {
   const { config } = await commandConfig(configFile);
-  const { dataDir } = config;
   const log = commandLog(config);
-  const data = await aloneInData(config, log);
-  const running = [
-    await takeLock(join(dataDir, 'gateway.lock')),
-    await takeLock(join(dataDir, 'terminal.lock')),
-  ];
+  const locks = await enterStopped(config, log, 'restore');
   try {
-    if (running.includes(null)) {
-      throw new Fault('already_running', `A coterie runs on ${dataDir}; stop it before you restore.`);
-    }
     const hash = await hashOfFile(file);
     // Anything but a readable file is refused below.
     if (hash !== null) {
@@ -124,6 +119,7 @@ export async function restoreFrom(configFile: string | undefined, file: string):
         refuseForeign(database, SQLITE_MIGRATIONS);
         return openFile(config, log, database);
       },
+      ...(config.store.url !== null && { takeDatabase: (file) => takeToServer(config, log, file) }),
       freeBytes: async (folder) => {
         const { bavail, bsize } = await statfs(folder);
         return bavail * bsize - RESERVE_BYTES;
@@ -135,7 +131,16 @@ export async function restoreFrom(configFile: string | undefined, file: string):
     if (!done.logins) say('It held no logins: link WhatsApp devices again.');
     for (const kept of done.kept) say(`What was there before is kept as ${kept}`);
   } finally {
-    for (const lock of [data, ...running]) lock?.release();
+    for (const lock of locks) lock.release();
+  }
+}
+
+async function takeToServer(config: Config, log: Log, file: string): Promise<void> {
+  const server = await openServer(storeOf(config), { clock: systemClock, log });
+  try {
+    await copyToServer(file, server);
+  } finally {
+    await server.close();
   }
 }
 

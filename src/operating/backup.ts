@@ -13,6 +13,7 @@ import * as z from 'zod';
 import { entriesBelow, openFile, within } from '../core/beneath.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
+import { INSIDE } from './restore-plan.js';
 
 /** Names in the archive, and the version of its layout. */
 export const ARCHIVE = {
@@ -29,9 +30,6 @@ const ON_REQUEST = ['media', 'work'];
 export const FOLDERS: readonly string[] = ['groups', ...ON_REQUEST, ...IN_DATA];
 /** Folders that only people fill: symbolic links in them are followed. */
 const OF_PEOPLE = ['groups', 'media', 'clipboard', 'skills'];
-
-/** If a folder cannot be renamed, a restore keeps its old content in such a subfolder. Never in a backup. */
-export const INSIDE = '.kept-';
 
 const manifestForm = z.object({
   format: z.literal(ARCHIVE.format),

@@ -8,6 +8,9 @@ import { Fault } from '../core/errors.js';
 import { realAsFarAsThere } from '../core/file-access.js';
 import { syncFolder } from '../core/write-whole.js';
 
+/** If a folder cannot be renamed, a restore keeps its old content in such a subfolder. Never in a backup. */
+export const INSIDE = '.kept-';
+
 export interface DataFolders {
   dataDir: string;
   groupsDir: string;
@@ -110,4 +113,19 @@ export async function exists(path: string): Promise<boolean> {
       throw error;
     },
   );
+}
+
+/** A timestamp that no old folder has in its name yet. */
+export async function unusedStamp(folders: string[], now: number): Promise<string> {
+  const time = new Date(now).toISOString().replace(/[-:]|\.\d+/g, '');
+  for (let n = 1; ; n++) {
+    const stamp = n === 1 ? time : `${time}-${n}`;
+    const taken = await Promise.all(
+      folders.flatMap((at) => [
+        exists(`${at}.before-${stamp}`),
+        exists(join(at, `${INSIDE}${basename(at)}.before-${stamp}`)),
+      ]),
+    );
+    if (!taken.includes(true)) return stamp;
+  }
 }

@@ -14,16 +14,18 @@ import { describe, Fault } from '../core/errors.js';
 import { realAsFarAsThere } from '../core/file-access.js';
 import type { Store } from '../core/store.js';
 import { syncFolder, writeWhole } from '../core/write-whole.js';
-import { ARCHIVE, decrypted, FOLDERS, INSIDE, isEncrypted, type Manifest, manifestIn } from './backup.js';
+import { ARCHIVE, decrypted, FOLDERS, isEncrypted, type Manifest, manifestIn } from './backup.js';
 import {
   carryOut,
   type DataFolders,
   exists,
+  INSIDE,
   LOCK,
   PLAN,
   type Rename,
   type RestorePlan,
   stagesOf,
+  unusedStamp,
 } from './restore-plan.js';
 
 interface RestoreSummary {
@@ -42,6 +44,8 @@ interface Host {
   passphrase(): Promise<string>;
   /** Opens and migrates a database; rejects a foreign or newer one. */
   openStore(file: string): Promise<{ quieten: Store['quieten']; close: Store['close'] }>;
+  /** Puts the database where it belongs if that is not the data folder; called last, when all else is ready. */
+  takeDatabase?(file: string): Promise<void>;
   /** Free bytes on the disk of a folder. */
   freeBytes(folder: string): Promise<number>;
   now: number;
@@ -92,12 +96,15 @@ export async function restore(archive: string, folders: DataFolders, host: Host)
       },
     );
     await fs.mkdir(freshGroups, { recursive: true, mode: 0o700 });
-    const store = await host.openStore(join(ofData.fresh, ARCHIVE.database));
+    const database = join(host.takeDatabase ? ofData.stage : ofData.fresh, ARCHIVE.database);
+    if (host.takeDatabase) await fs.rename(join(ofData.fresh, ARCHIVE.database), database);
+    const store = await host.openStore(database);
     const { madeAt, madeBy, logins } = manifest;
     const quiet = await store.quieten({ keepLogins: logins }).finally(() => store.close());
     const replaced = [...unpacked, ...(groupsInData === null ? [] : [groupsInData.split('/')[0] ?? ''])];
     const plan = await planOf(targets, replaced);
     for (const { stage } of targets) await syncTree(stage);
+    await host.takeDatabase?.(database);
     await writeWhole(join(ofData.stage, PLAN), `${JSON.stringify(plan, null, 2)}\n`);
     await carryOut(plan, host.rename);
     return { madeAt, madeBy, logins, kept: plan.kept, ...quiet };
@@ -175,21 +182,6 @@ async function refuseMount(path: string, stage: string): Promise<void> {
   if (!(await fs.lstat(path)).isDirectory() || (await canBeRenamed(path, stage))) return;
   const what = `${path} cannot be renamed, as a mount cannot; nothing was changed. Unmount it, and restore again`;
   throw new Fault('configuration', what);
-}
-
-/** A timestamp that no old folder has in its name yet. */
-async function unusedStamp(folders: string[], now: number): Promise<string> {
-  const time = new Date(now).toISOString().replace(/[-:]|\.\d+/g, '');
-  for (let n = 1; ; n++) {
-    const stamp = n === 1 ? time : `${time}-${n}`;
-    const taken = await Promise.all(
-      folders.flatMap((at) => [
-        exists(`${at}.before-${stamp}`),
-        exists(join(at, `${INSIDE}${basename(at)}.before-${stamp}`)),
-      ]),
-    );
-    if (!taken.includes(true)) return stamp;
-  }
 }
 
 /** Folders on the same disk share one object. */

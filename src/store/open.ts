@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
-import type { Fault } from '../core/errors.js';
+import { Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Store } from '../core/store.js';
 import { accessStore } from './access.js';
@@ -15,6 +15,7 @@ import { jobStore } from './jobs.js';
 import { journalStore } from './journal.js';
 import { originStore, traceStore, versionStore } from './memory-history.js';
 import { liveStore, outboxStore } from './outbox.js';
+import type { PostgresDatabase } from './postgres/connection.js';
 import { receiveStore } from './receive.js';
 import { roomStore } from './rooms.js';
 import { connect } from './sqlite/connection.js';
@@ -44,6 +45,8 @@ export interface SqliteOptions {
   onLost?: (fault: Fault) => void;
 }
 
+type OpenOptions = Omit<SqliteOptions, 'file' | 'migrationsFolder'>;
+
 /** The address of a PostgreSQL database, or else a SQLite file. */
 export interface StorePlace {
   url: string | null;
@@ -58,19 +61,23 @@ export interface StorePlace {
 }
 
 /** Throws Fault `configuration` for a database that cannot be used; else as `openSqliteStore`. */
-export async function openStoreAt(
-  at: StorePlace,
-  options: Omit<SqliteOptions, 'file' | 'migrationsFolder'>,
-): Promise<Store> {
-  const { url, ...rest } = at;
-  if (url === null) return openSqliteStore({ ...options, ...rest });
+export async function openStoreAt(at: StorePlace, options: OpenOptions): Promise<Store> {
+  return at.url === null ? openSqliteStore({ ...options, ...at }) : storeOn(await openServer(at, options));
+}
+
+/** A fully migrated PostgreSQL database. */
+export async function openServer(
+  { url, migrationsFolder, ...at }: StorePlace,
+  options: OpenOptions,
+): Promise<PostgresDatabase> {
+  if (url === null) throw new Fault('internal', 'there is no server');
   // Loaded only where it is used, so that a gateway on SQLite starts as fast without it.
   const { connectPostgres } = await import('./postgres/connection.js');
   const { migratePostgres } = await import('./postgres/migrate.js');
-  const db = await connectPostgres({ ...options, ...rest, url });
+  const db = await connectPostgres({ ...options, ...at, url });
   try {
-    await migratePostgres(db, at.migrationsFolder);
-    return storeOn(db);
+    await migratePostgres(db, migrationsFolder);
+    return db;
   } catch (error) {
     await db.close();
     throw error;
