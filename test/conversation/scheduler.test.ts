@@ -4,6 +4,7 @@ import { createScheduler, type RoomEnd, type RoomRun } from '../../src/conversat
 import type { BaseServices } from '../../src/conversation/services.js';
 import { createSlots } from '../../src/core/concurrency.js';
 import type { Log } from '../../src/core/log.js';
+import type { Claim } from '../../src/core/store.js';
 import { manualClock } from '../fakes/clock.js';
 import { quietLog } from '../harness/quiet.js';
 
@@ -44,8 +45,10 @@ function bench() {
   const logged: string[] = [];
   const log: Log = { ...quietLog, error: (_fields, message) => void logged.push(message) };
   const store = {
-    renew: async () => true,
-    release: async ({ room }: { room: string }) => void released.push(room),
+    hold: async ({ room }: Claim, until: number | null) => {
+      if (until === null) released.push(room);
+      return true;
+    },
   };
   const scheduler = createScheduler(
     { store, clock, log } as unknown as BaseServices,
