@@ -2,7 +2,7 @@
  * The store on PostgreSQL 15 or newer. One connection writes (`writes.ts`), one serves the single statements of
  * reads, the others those that need a snapshot; one more listens. A database that is away is waited for.
  */
-import { type ClientBase, Pool, type PoolClient } from 'pg';
+import { type ClientBase, type ClientConfig, Pool, type PoolClient } from 'pg';
 import type { Clock } from '../../core/clock.js';
 import { createZone, type Zone } from '../../core/dates.js';
 import { describe, Fault } from '../../core/errors.js';
@@ -11,7 +11,7 @@ import { backoff } from '../../core/retry.js';
 import type { Server } from '../copy.js';
 import { type Database, run } from '../db.js';
 import { createWatchers } from '../watchers.js';
-import { configurationFault, isConflict, isGone, poolerFault, storeFault } from './faults.js';
+import { configurationFault, farewell, isConflict, isGone, poolerFault, storeFault } from './faults.js';
 import { createListener } from './listener.js';
 import { TYPES } from './statements.js';
 import { ALONE, createWriter, runVerb } from './writes.js';
@@ -24,6 +24,8 @@ export interface PostgresOptions {
   connections?: number;
   /** How long a start, or a verb, waits for a database that is away. Default: 30 s. */
   waitMs?: number;
+  /** How long a statement's answer is waited for, longer than the server works on it. Default: 70 s. */
+  answerMs?: number;
   /** drizzle-kit's migrations for SQLite, for copies (`copyTo`). */
   sqliteMigrations: string;
   clock: Clock;
@@ -39,6 +41,10 @@ const CONNECT_MS = 5_000;
 const IDLE_MS = 5_000;
 const LOCK_MS = 10_000;
 const STATEMENT_MS = 60_000;
+/** Finds a connection whose other end is gone without a word. */
+const PROBE_MS = 10_000;
+/** A timer's longest time. */
+const NEVER_MS = 2 ** 31 - 1;
 const SAID_EVERY_MS = 60_000;
 
 const CHECK = `
@@ -57,7 +63,7 @@ interface Check {
 
 /** Throws Fault `configuration` for a database that cannot serve, `store_unavailable` for one that stays away. */
 export async function connectPostgres(options: PostgresOptions): Promise<PostgresDatabase> {
-  const { url, clock, zone = createZone('UTC'), log } = options;
+  const { clock, zone = createZone('UTC'), log } = options;
   let isReady = false;
   const onLost = (fault: Fault) => isReady && options.onLost?.(fault);
   const { place, lend, transaction, patiently, ...access } = accessTo({ ...options, onLost });
@@ -70,14 +76,18 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
   }
   const own = createWatchers(access.isOpen);
   const listener = createListener({
-    ...{ url, clock, isOpen: access.isOpen },
+    ...{ settings: settingsOf(options), clock, isOpen: access.isOpen },
     query: (sql, values) => lend((client) => client.query(sql, values)),
   });
   const writer = createWriter({ clock, changed: own.changed, wrote: listener.wrote, lend, patiently });
   // Neither changes anything, so nobody is told.
   const reading = { changed: () => {} };
-  const queried = async <Row extends object>(client: ClientBase, sql: string, values: unknown[]) =>
-    (await client.query<Row>({ text: sql, values })).rows;
+  const queried = async <Row extends object>(
+    client: ClientBase,
+    sql: string,
+    values: unknown[],
+    limit: { query_timeout?: number } = {},
+  ) => (await client.query<Row>({ text: sql, values, ...limit })).rows;
 
   const database: PostgresDatabase = {
     place,
@@ -88,7 +98,7 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
     read: (verb) => transaction(SNAPSHOT, (client) => runVerb(client, verb(), reading)),
     // Each statement sees what was committed before it, and while this holds the lock nothing else is.
     settled: (verb) =>
-      transaction('read only', async (client) => {
+      transaction('isolation level read committed read only', async (client) => {
         await client.query(ALONE);
         return runVerb(client, verb(), reading);
       }),
@@ -121,7 +131,7 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
       transaction(mode, async (client) => {
         await client.query('set local statement_timeout = 0');
         await client.query('set local idle_in_transaction_session_timeout = 0');
-        return work((sql, values = []) => queried(client, sql, values));
+        return work((sql, values = []) => queried(client, sql, values, { query_timeout: NEVER_MS }));
       }),
     async close() {
       if (!access.isOpen()) return;
@@ -136,9 +146,10 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
 const SNAPSHOT = 'isolation level repeatable read read only';
 
 /** Connections, and patience with a database that is away. */
-function accessTo({ url, connections = 8, waitMs = 30_000, clock, log, onLost = () => {} }: PostgresOptions) {
+function accessTo(options: PostgresOptions) {
+  const { url, connections = 8, waitMs = 30_000, clock, log, onLost = () => {} } = options;
   const place = placeOf(url);
-  const pool = poolOf(url, connections);
+  const pool = poolOf(options, connections);
   let isOpen = true;
   let shared: Promise<PoolClient> | null = null;
   const outage = outageOf({ place, clock, log });
@@ -193,7 +204,8 @@ function accessTo({ url, connections = 8, waitMs = 30_000, clock, log, onLost = 
       try {
         return await work(await mine);
       } catch (error) {
-        if (isGone(error) && shared === mine) {
+        // As above; and a connection that could not be made is tried anew.
+        if (!(error instanceof Fault) && shared === mine) {
           shared = null;
           await mine.then((client) => client.release(true)).catch(() => {});
         }
@@ -205,20 +217,24 @@ function accessTo({ url, connections = 8, waitMs = 30_000, clock, log, onLost = 
     async close() {
       isOpen = false;
       if (shared !== null) await shared.then((client) => client.release()).catch(() => {});
-      await pool.end();
+      await farewell(pool.end(), clock);
     },
   };
 }
 
-function poolOf(url: string, connections: number): Pool {
+/** Of every connection. */
+function settingsOf({ url, answerMs = STATEMENT_MS + 10_000 }: PostgresOptions): ClientConfig {
+  const patience = { connectionTimeoutMillis: CONNECT_MS, query_timeout: answerMs };
+  return { connectionString: url, keepAlive: true, keepAliveInitialDelayMillis: PROBE_MS, ...patience };
+}
+
+function poolOf(options: PostgresOptions, connections: number): Pool {
   const pool = new Pool({
-    connectionString: url,
+    ...settingsOf(options),
     application_name: 'coterie',
     max: Math.max(3, connections),
     pipeline: true,
     types: TYPES,
-    keepAlive: true,
-    connectionTimeoutMillis: CONNECT_MS,
     idleTimeoutMillis: 0,
     idle_in_transaction_session_timeout: IDLE_MS,
     lock_timeout: LOCK_MS,

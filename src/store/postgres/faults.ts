@@ -1,17 +1,22 @@
 /** The meaning of PostgreSQL's errors for a verb: try again, wait for the database, or give up. */
+import { type Clock, orAfter } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 
 /** Serialization failure, deadlock, lock timeout: another transaction was in the way. */
 const CONFLICTS = ['40001', '40P01', '55P03'];
-/** Connections, resources, shutdown and start; a transaction ended for standing still; a read-only database. */
-const GONE = ['08', '53', '57P', '25P03', '25006'];
+/** Of the library: all connections are in use, or the shared one was given up after an error of another verb. */
+const IN_USE = /^timeout exceeded when trying to connect$|^Client was closed/;
+/** Connections, resources, shutdown and start; a transaction ended by the server's limits; a read-only database. */
+const GONE = ['08', '53', '57P', '25P03', '25P04', '25006'];
 const NETWORK = [
   'ECONNREFUSED',
   'ECONNRESET',
+  'ECONNABORTED',
   'EPIPE',
   'ENOENT',
   'ETIMEDOUT',
   'EHOSTUNREACH',
+  'ENETUNREACH',
   'ENOTFOUND',
   'EAI_AGAIN',
 ];
@@ -28,7 +33,11 @@ export function codeOf(error: unknown): string {
 }
 
 export function isConflict(error: unknown): boolean {
-  return CONFLICTS.includes(codeOf(error));
+  return CONFLICTS.includes(codeOf(error)) || isInUse(error);
+}
+
+function isInUse(error: unknown): boolean {
+  return error instanceof Error && IN_USE.test(error.message);
 }
 
 /** The database cannot be reached, or not used now. */
@@ -41,16 +50,20 @@ export function isGone(error: unknown): boolean {
   return (
     error instanceof Error &&
     code === '' &&
-    /connection (terminated|error)|timeout|not queryable|client was closed/i.test(error.message)
+    !isInUse(error) &&
+    /connection (terminated|error)|timeout|not queryable/i.test(error.message)
   );
 }
 
-/** An error of connecting that only another configuration mends; null for others. */
+/** An error of the first connection that only another configuration mends; null for others. */
 export function configurationFault(error: unknown, place: string): Fault | null {
   const why = WRONG.find(([code]) => code === codeOf(error))?.[1];
   if (why !== undefined) return new Fault('configuration', `store.url (${place}): ${why}`, error);
   if (codeOf(error) === '08P01' && /startup parameter/.test(String(error))) return poolerFault(place);
-  return null;
+  // A file that the address names is missing, or TLS and login fail in the library itself.
+  const isOfFile = error instanceof Error && 'syscall' in error && error.syscall === 'open';
+  if (!(error instanceof Error) || isConflict(error) || (isGone(error) && !isOfFile)) return null;
+  return new Fault('configuration', `store.url (${place}): ${error.message}`, error);
 }
 
 /** A pooler in between shares connections, so their settings and prepared statements are lost. */
@@ -69,12 +82,25 @@ export function storeFault(error: unknown, place: string): unknown {
     ? 'PostgreSQL lacks memory, disk space or connections'
     : code === '25006'
       ? 'the database is read-only'
-      : isConflict(error)
-        ? 'another process holds what this one needs'
-        : (wrong ?? 'PostgreSQL does not answer');
+      : isInUse(error)
+        ? 'all connections are in use (store.connections)'
+        : isConflict(error)
+          ? 'another process holds what this one needs'
+          : (wrong ?? 'PostgreSQL does not answer');
   return new Fault(
     'store_unavailable',
     `${place}: ${why}. Check the server; accepted messages are safe`,
     error,
+  );
+}
+
+const GOODBYE_MS = 1_000;
+
+/** The end of a connection. A server that hangs is not waited for. */
+export async function farewell(ending: Promise<unknown>, clock: Clock): Promise<void> {
+  await orAfter(
+    ending.catch(() => {}),
+    GOODBYE_MS,
+    clock,
   );
 }

@@ -3,21 +3,32 @@
  * a connection of its own. A notice at most every 100 ms, because commits that notify wait for each other.
  */
 import { randomUUID } from 'node:crypto';
-import { Client } from 'pg';
+import { Client, type ClientConfig } from 'pg';
 import type { Clock } from '../../core/clock.js';
 import { backoff } from '../../core/retry.js';
+import { farewell } from './faults.js';
 
 const NOTICE_EVERY_MS = 100;
 
 interface ListenerOptions {
-  url: string;
+  /** Of its connection. */
+  settings: ClientConfig;
   clock: Clock;
   isOpen(): boolean;
   /** Runs a statement on another connection: whoever only writes does not listen. */
   query(sql: string, values: unknown[]): Promise<unknown>;
 }
 
-export function createListener({ url, clock, isOpen, query }: ListenerOptions) {
+/** null while a file that the address names is being replaced. */
+function clientOf(settings: ClientConfig): Client | null {
+  try {
+    return new Client({ ...settings, application_name: 'coterie listener' });
+  } catch {
+    return null;
+  }
+}
+
+export function createListener({ settings, clock, isOpen, query }: ListenerOptions) {
   const name = randomUUID();
   const watchers = new Set<() => void>();
   let client: Client | null = null;
@@ -26,7 +37,8 @@ export function createListener({ url, clock, isOpen, query }: ListenerOptions) {
   let cancelNotice: (() => void) | null = null;
 
   async function connect(): Promise<void> {
-    const next = new Client({ connectionString: url, application_name: 'coterie listener', keepAlive: true });
+    const next = clientOf(settings);
+    if (next === null) return again();
     client = next;
     next.on('error', () => lost(next));
     next.on('end', () => lost(next));
@@ -50,6 +62,10 @@ export function createListener({ url, clock, isOpen, query }: ListenerOptions) {
     client = null;
     void which.end().catch(() => {});
     if (!isOpen() || watchers.size === 0) return;
+    again();
+  }
+
+  function again(): void {
     // The verbs tell that the database is away.
     stopWaiting = clock.after(backoff(++failures, 100, 5_000), () => {
       stopWaiting = null;
@@ -81,10 +97,10 @@ export function createListener({ url, clock, isOpen, query }: ListenerOptions) {
     async close(): Promise<void> {
       stopWaiting?.();
       cancelNotice?.();
-      if (cancelNotice !== null) await notify();
+      if (cancelNotice !== null) await farewell(notify(), clock);
       const last = client;
       client = null;
-      await last?.end().catch(() => {});
+      if (last !== null) await farewell(last.end(), clock);
     },
   };
 }

@@ -8,6 +8,7 @@ import type { ClientBase } from 'pg';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import type { Verb, Watched, WorkedOn } from '../db.js';
+import { farewell } from './faults.js';
 import { bind, parse } from './statements.js';
 
 /** Waiting for more writes adds a little latency under load, and divides the number of transactions. */
@@ -27,9 +28,17 @@ const LOCK = 'select pg_advisory_xact_lock(hashtextextended(key, 0)) from unnest
 /** Each transaction leaves its number in the writer's row: the only way to learn the outcome of a commit that was cut. */
 const SIGN = `
   insert into writer (id, token, at) values ($1, $2, $3)
-  on conflict (id) do update set token = excluded.token, at = excluded.at`;
-// Waits while the server is still ending that transaction.
-const SIGNED = 'select token from writer where id = $1 for update';
+  on conflict (id) do update set at = excluded.at,
+    token = case when writer.token < excluded.token then excluded.token end`;
+/**
+ * Waits while the server is ending that transaction. If it has not come to its signature yet, it fails there: the row then
+ * has a higher token, and no null.
+ */
+const LEARN = `
+  insert into writer (id, token, at) values ($1, $3, $4)
+  on conflict (id) do update set at = excluded.at,
+    token = case when writer.token = $2 then writer.token else excluded.token end
+  returning token`;
 
 interface QueuedWrite {
   subjects: string[];
@@ -58,7 +67,7 @@ class UnknownCommit extends Error {
 /** The statements of a transaction share it. */
 interface Course {
   changed(table: Watched): void;
-  /** The first error of a statement that nobody waited for. */
+  /** The first error of a statement. */
   failed?: unknown;
 }
 
@@ -102,7 +111,8 @@ async function transact(
     client.query({ name, text, values }).catch((error) => {
       course.failed ??= error;
     });
-  void send('', 'begin', []);
+  // At a higher level, a verb would see an earlier state than that under its locks.
+  void send('', 'begin isolation level read committed', []);
   void send(isAlone ? 'alone' : 'shared', isAlone ? ALONE : SHARED, []);
   void send('sign', SIGN, [writer, token, now]);
   if (keys.length > 0 && !isAlone) void send('lock', LOCK, [keys]);
@@ -110,7 +120,10 @@ async function transact(
   const running = writes.map(({ subjects, verb }) => {
     const before = subjects.flatMap((subject) => tails.get(subject) ?? []);
     const run = () => runVerb(client, verb(), course);
-    const done = before.length === 0 ? run() : Promise.all(before).then(run);
+    const done = (before.length === 0 ? run() : Promise.all(before).then(run)).catch((error) => {
+      if (!(error instanceof Fault)) course.failed ??= error;
+      throw error;
+    });
     for (const subject of subjects) tails.set(subject, done);
     return done;
   });
@@ -132,8 +145,11 @@ async function transact(
 }
 
 /** Whether the writer's transaction with this token was committed. */
-async function wasCommitted(client: ClientBase, writer: string, token: number): Promise<boolean> {
-  const { rows } = await client.query<{ token: number }>({ text: SIGNED, values: [writer] });
+async function wasCommitted(
+  client: ClientBase,
+  { writer, token, next, now }: { writer: string; token: number; next: number; now: number },
+): Promise<boolean> {
+  const { rows } = await client.query<{ token: number }>(LEARN, [writer, token, next, now]);
   return rows[0]?.token === token;
 }
 
@@ -211,7 +227,10 @@ export function createWriter({
     let unknown: UnknownCommit | null = null;
     const { values, tables } = await patiently(() =>
       lend(async (client): Promise<Committed> => {
-        if (unknown !== null && (await wasCommitted(client, writer, unknown.token))) return unknown.outcome;
+        if (unknown !== null) {
+          const asked = { writer, token: unknown.token, next: ++token, now: clock.now() };
+          if (await wasCommitted(client, asked)) return unknown.outcome;
+        }
         unknown = null;
         return await commit(client, writes).catch((error) => {
           if (!(error instanceof UnknownCommit)) throw error;
@@ -231,8 +250,9 @@ export function createWriter({
     /** Resolves when all writes have ended. */
     async close(): Promise<void> {
       await queue.idle();
-      if (token > 0)
-        await lend((client) => client.query('delete from writer where id = $1', [writer])).catch(() => {});
+      if (token === 0) return;
+      const leaving = lend((client) => client.query('delete from writer where id = $1', [writer]));
+      await farewell(leaving, clock);
     },
   };
 }
