@@ -7,7 +7,7 @@ import { refusalKey } from './conversation/receive/commands.js';
 import { systemClock } from './core/clock.js';
 import { printableLine, sizeInWords } from './core/cut.js';
 import { describe } from './core/errors.js';
-import type { Store } from './core/store.js';
+import { type Store, settingOf } from './core/store.js';
 import { nameFindings, personaFindings, whereItWent } from './doctor-files.js';
 import { securityFacts, securityFindings } from './doctor-security.js';
 import { createPersonas } from './groups/personas.js';
@@ -132,14 +132,14 @@ async function storeFor(config: Config, stored: Stored): Promise<Store> {
   const reads = async () => (await stored())?.reads;
   return {
     ...(await openFile(config, log, ':memory:')),
-    channelState: async (channel, names) => (await reads())?.channelState(channel, names) ?? new Map(),
-    setting: async (key) => (await reads())?.setting(key) ?? null,
-    async setSetting(key, value) {
-      if (!(await reads())) return;
+    values: async (scope, names) => (await reads())?.values(scope, names) ?? new Map(),
+    async setValues(scope, values) {
+      // States that the check of a channel would store are not kept.
+      if (scope !== 'settings' || !(await reads())) return;
       const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
-      if (lock === null && key !== SERVER_WAYS) return;
+      if (lock === null && !values?.has(SERVER_WAYS)) return;
       const store = await openStore(config, log);
-      await store.setSetting(key, value).finally(() => store.close());
+      await store.setValues(scope, values).finally(() => store.close());
       lock?.release();
     },
   };
@@ -293,7 +293,7 @@ async function checkPlatform(
   if (!channel?.check) return [ok('cannot be checked')];
   try {
     const { identity, warnings } = await channel.check();
-    const refusal = await store.setting(refusalKey(name));
+    const refusal = await settingOf(store, refusalKey(name));
     const menu = refusal ? [`the menu of chat commands could not be set: ${refusal}`] : [];
     return [ok(identity), ...cautions([...warnings, ...menu])];
   } finally {

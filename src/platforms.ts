@@ -51,7 +51,7 @@ export async function createPlatform(
     options,
     outward: createOutward(network.proxies),
     state: stateOf(store, platform),
-    cursor: (account) => store.cursor(platform, account),
+    cursor: async (account) => (await store.values({ cursorsOf: platform }, [account])).get(account) ?? null,
     newest: async () => (await store.newest(platform)).heard,
     recorded: async () => Object.values(await store.newest(platform)).flat(),
     async sentPart(key) {
@@ -77,9 +77,9 @@ export async function createPlatform(
 
 export function stateOf(store: Store, channel: string): ChannelState {
   return {
-    get: (names) => store.channelState(channel, names),
-    set: (values) => store.setChannelState(channel, values),
-    clear: () => store.clearChannelState(channel),
+    get: (names) => store.values({ stateOf: channel }, names),
+    set: (values) => store.setValues({ stateOf: channel }, values),
+    clear: () => store.setValues({ stateOf: channel }, null),
   };
 }
 

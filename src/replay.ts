@@ -119,7 +119,7 @@ async function askedAgain(
     throw new Fault('internal', `There is no record of what the model was sent in the turn ${turn.id}.`);
   }
   // Only gateways store what is learnt of a server.
-  const settings = { setting: store.setting, setSetting: async () => {} };
+  const settings = { values: store.values, setValues: async () => {} };
   const model = await createModel(config, settings, log);
   const again: AskedAgain[] = [];
   const never = new AbortController().signal;

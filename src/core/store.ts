@@ -287,24 +287,33 @@ export interface UsageStore {
   }>;
 }
 
-export interface SettingStore {
-  setting(key: string): Promise<string | null>;
-  setSetting(key: string, value: string | null): Promise<void>;
+/**
+ * Settings; cursors of a channel, by account; and a channel's own state, such as a login. This is bound to one machine,
+ * so that `quieten` and copies leave it out by default.
+ */
+export type ValueScope = 'settings' | { cursorsOf: string } | { stateOf: string };
+
+export interface ValueStore {
+  values(scope: ValueScope, names: readonly string[]): Promise<Map<string, string>>;
+  /** All or none. null removes one, or all of the scope. */
+  setValues(scope: ValueScope, values: ReadonlyMap<string, string | null> | null): Promise<void>;
+}
+
+export async function settingOf(store: ValueStore, key: string): Promise<string | null> {
+  return (await store.values('settings', [key])).get(key) ?? null;
+}
+
+export function putSetting(store: ValueStore, key: string, value: string | null): Promise<void> {
+  return store.setValues('settings', new Map([[key, value]]));
 }
 
 export interface ChannelStore {
-  cursor(channel: string, account: string): Promise<string | null>;
   /** The newest message of people in each room, and our own newest ones. */
   newest(channel: string): Promise<{
     heard: { address: Address; threadId: string | null; platformMessageId: string }[];
     sent: { address: Address; platformMessageId: string }[];
   }>;
   delivery(id: number): Promise<Delivery | null>;
-  /** Bound to one machine, so `quieten` deletes it by default. */
-  channelState(channel: string, names: string[]): Promise<Map<string, string>>;
-  /** All or none; null removes one. */
-  setChannelState(channel: string, values: ReadonlyMap<string, string | null>): Promise<void>;
-  clearChannelState(channel: string): Promise<void>;
 }
 
 /** JSON list of files to delete, relative to the media folder. */
@@ -361,7 +370,7 @@ export interface Store
     TaskStore,
     SaidStore,
     UsageStore,
-    SettingStore,
+    ValueStore,
     UpkeepStore,
     OperatorStore {
   saidIn: ChatFeed['saidIn'];

@@ -10,7 +10,7 @@ import { documentOf, withKey } from '../core/file-text.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { ChatFiles } from '../core/persona.js';
-import type { SettingStore } from '../core/store.js';
+import { putSetting, settingOf, type ValueStore } from '../core/store.js';
 import { fileUpdater } from '../core/write-whole.js';
 import { chatFolder, isChatId } from './paths.js';
 
@@ -18,7 +18,7 @@ const KNOWN_TITLES = 10_000;
 
 export function createChatFiles(
   groupsDir: string,
-  store: SettingStore,
+  store: ValueStore,
   clock: Pick<Clock, 'now'>,
   log: Log,
 ): ChatFiles {
@@ -88,12 +88,12 @@ interface ReadIds {
 /** Maps further ids to chats. */
 async function readIndex(
   groupsDir: string,
-  store: SettingStore,
+  store: ValueStore,
   clock: { now(): number },
   log: Log,
 ): Promise<Map<ChatId, ChatId>> {
   const at = clock.now();
-  const stored: ReadIds = JSON.parse((await store.setting(READ_IDS)) ?? '{"at":0,"ids":{}}');
+  const stored: ReadIds = JSON.parse((await settingOf(store, READ_IDS)) ?? '{"at":0,"ids":{}}');
   // If our clock was ahead then, the time tells nothing about later changes.
   const before: ReadIds = stored.at > at ? { at: 0, ids: {} } : stored;
   const ids = new Map<ChatId, ChatId[]>();
@@ -113,7 +113,7 @@ async function readIndex(
   // If two chats claim an id, the same one gets it at every start.
   const inOrder = [...ids].sort(([a], [b]) => (a < b ? -1 : 1));
   const read: ReadIds = { at, ids: Object.fromEntries(inOrder) };
-  await store.setSetting(READ_IDS, JSON.stringify(read)).catch((error) => {
+  await putSetting(store, READ_IDS, JSON.stringify(read)).catch((error) => {
     const message = 'storing the further ids of chats failed; the next start reads every chat.yaml';
     log.warn({ error: describe(error) }, message);
   });

@@ -5,7 +5,7 @@
  */
 import { Redis } from 'ioredis';
 import { DIGESTS, type JournalEntry, type JournalStore } from '../core/journal.js';
-import type { SettingStore } from '../core/store.js';
+import { putSetting, settingOf, type ValueStore } from '../core/store.js';
 import type { Stream } from './journal.js';
 import { lineOf } from './working-log.js';
 
@@ -18,7 +18,7 @@ const WITHIN_MS = 5_000;
 
 export function createRedisStream(parts: {
   url: string;
-  store: JournalStore & SettingStore;
+  store: JournalStore & ValueStore;
   redact(text: string): string;
 }): Stream {
   const { store, redact } = parts;
@@ -60,14 +60,14 @@ export function createRedisStream(parts: {
   return {
     async catchUp(signal) {
       await connect();
-      let after = Number((await store.setting(MARK)) ?? 0);
+      let after = Number((await settingOf(store, MARK)) ?? 0);
       while (!signal.aborted) {
         const phases = await store.journal({ after, most: AT_ONCE });
         const last = phases.at(-1);
         if (last === undefined) return;
         await add(phases.map(({ entry }) => entry));
         after = last.mark;
-        await store.setSetting(MARK, String(after));
+        await putSetting(store, MARK, String(after));
       }
     },
     close: () => redis.disconnect(),

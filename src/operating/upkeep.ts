@@ -5,10 +5,10 @@
 import { type Clock, OVER } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Log } from '../core/log.js';
-import { FORGOTTEN_FILES, type SettingStore, type UpkeepStore } from '../core/store.js';
+import { FORGOTTEN_FILES, putSetting, settingOf, type UpkeepStore, type ValueStore } from '../core/store.js';
 
 export interface UpkeepParts {
-  store: UpkeepStore & SettingStore;
+  store: UpkeepStore & ValueStore;
   /** Retention of delivered, finished and superseded rows, in days. */
   days: number | 'never';
   /** Removes these files; a missing one is not an error. */
@@ -50,12 +50,12 @@ async function everyNight(parts: UpkeepParts, signal: AbortSignal): Promise<void
   const { store, clock, log } = parts;
   while (!signal.aborted) {
     try {
-      const last = Number((await store.setting(LAST_KEY)) ?? 0);
+      const last = Number((await settingOf(store, LAST_KEY)) ?? 0);
       await clock.sleep(untilNext(parts, last), signal);
       if (signal.aborted) return;
       await upkeep(parts, signal);
       if (signal.aborted) return;
-      await store.setSetting(LAST_KEY, String(clock.now()));
+      await putSetting(store, LAST_KEY, String(clock.now()));
     } catch (error) {
       log.error({ err: error }, 'nightly upkeep failed; retrying in an hour');
       await clock.sleep(RETRY_MS, signal);
@@ -74,10 +74,10 @@ async function upkeep(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
     rows += removed.rows;
     more = removed.more;
     // Includes files that an earlier upkeep did not get to.
-    const files: string[] = JSON.parse((await store.setting(FORGOTTEN_FILES)) ?? '[]');
+    const files: string[] = JSON.parse((await settingOf(store, FORGOTTEN_FILES)) ?? '[]');
     if (files.length > 0) {
       await removeFiles(files);
-      await store.setSetting(FORGOTTEN_FILES, '[]');
+      await putSetting(store, FORGOTTEN_FILES, '[]');
     }
     await clock.sleep(PAUSE_MS, signal);
   }

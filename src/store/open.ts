@@ -24,7 +24,7 @@ import { taskStore } from './tasks.js';
 import { transcriptStore } from './transcript.js';
 import { approvalStore, turnStore } from './turns.js';
 import { eraseStore, upkeepStore } from './upkeep.js';
-import { channelStore, settingStore, usageStore } from './values.js';
+import { channelStore, usageStore, valueStore } from './values.js';
 import { viewStore } from './views.js';
 
 const BUSY_TIMEOUT_MS = 30_000;
@@ -118,7 +118,7 @@ export function storeOn(db: Database): Store {
     ...jobStore(db),
     ...taskStore(db),
     ...usageStore(db),
-    ...settingStore(db),
+    ...valueStore(db),
     ...channelStore(db),
     ...versionStore(db),
     ...originStore(db),

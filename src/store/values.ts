@@ -1,9 +1,9 @@
-/** The small ports: usage per day, settings, and the state that a channel needs at start. */
+/** The small ports: usage per day, settings, and what a channel needs at start. */
 
 import type { Zone } from '../core/dates.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { Usage } from '../core/model.js';
-import type { Amount, ChannelStore, SettingStore, UsageStore } from '../core/store.js';
+import type { Amount, ChannelStore, UsageStore, ValueScope, ValueStore } from '../core/store.js';
 import * as db from './db.js';
 import { deliveryOf, newestSent } from './outbox.js';
 import { addTo, upsert } from './sql.js';
@@ -72,21 +72,53 @@ export function usageStore(database: db.Database): UsageStore {
   };
 }
 
-// ── Settings ────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Settings, cursors and states of channels ────────────────────────────────────────────────────────────────
+
+function placeOf(scope: ValueScope): { table: string; name: string; channel: string | null } {
+  if (scope === 'settings') return { table: 'setting', name: 'key', channel: null };
+  if ('cursorsOf' in scope) return { table: 'cursor', name: 'account', channel: scope.cursorsOf };
+  return { table: 'channel_state', name: 'name', channel: scope.stateOf };
+}
+
+function* valuesIn(scope: ValueScope, names: readonly string[]): db.Verb<Map<string, string>> {
+  const { table, name, channel } = placeOf(scope);
+  const sql = `
+    select ${name} as name, value from ${table}
+    where text_in(${name}, @names) ${channel === null ? '' : 'and channel = @channel'}`;
+  const found = { names: JSON.stringify(names), channel };
+  const rows = yield* db.all<{ name: string; value: string }>(sql, found);
+  return new Map(rows.map((row) => [row.name, row.value]));
+}
+
+/** To be called within a transaction. */
+export function* setValues(
+  scope: ValueScope,
+  values: ReadonlyMap<string, string | null> | null,
+): db.Verb<void> {
+  const { table, name, channel } = placeOf(scope);
+  const ofChannel = channel === null ? 'true' : 'channel = @channel';
+  if (values === null) return yield* db.tell(`delete from ${table} where ${ofChannel}`, { channel });
+  const remove = `delete from ${table} where ${ofChannel} and ${name} = @name`;
+  const key = channel === null ? name : `channel ${name}`;
+  for (const [named, value] of values) {
+    if (value === null) yield* db.tell(remove, { channel, name: named });
+    else yield* db.tell(upsert(table, key, 'value'), { channel, [name]: named, value });
+  }
+}
 
 export function* findSetting(key: string): db.Verb<string | null> {
-  return (yield* db.value<string>('select value from setting where key = ?', key)) ?? null;
+  return (yield* valuesIn('settings', [key])).get(key) ?? null;
 }
 
 export function* setSetting(key: string, value: string | null): db.Verb<void> {
-  if (value === null) yield* db.tell('delete from setting where key = ?', key);
-  else yield* db.tell(upsert('setting', 'key', 'value'), { key, value });
+  yield* setValues('settings', new Map([[key, value]]));
 }
 
-export function settingStore(database: db.Database): SettingStore {
+export function valueStore(database: db.Database): ValueStore {
   return {
-    setting: (key) => database.look(() => findSetting(key)),
-    setSetting: (key, value) => database.write(key, () => setSetting(key, value)),
+    values: (scope, names) => database.look(() => valuesIn(scope, names)),
+    setValues: (scope, values) =>
+      database.write(placeOf(scope).channel ?? [...(values?.keys() ?? [])], () => setValues(scope, values)),
   };
 }
 
@@ -96,36 +128,8 @@ const NEWEST = `
   select room.id as room, chat.address, newest_platform_id as platformMessageId
   from room join chat on chat.id = room.chat_id
   where chat.channel = ? and newest_platform_id is not null`;
-const STATE = `
-  select name, value from channel_state where channel = ? and text_in(name, ?)`;
-
-/** A channel's state, by name; also for `doctor`, beside a running gateway. */
-export function channelState(
-  database: db.Reader,
-  channel: string,
-  names: string[],
-): Promise<Map<string, string>> {
-  return database.read(function* () {
-    const rows = yield* db.all<{ name: string; value: string }>(STATE, channel, JSON.stringify(names));
-    return new Map(rows.map(({ name, value }) => [name, value]));
-  });
-}
-
-function* setChannelState(channel: string, values: ReadonlyMap<string, string | null>): db.Verb<void> {
-  for (const [name, value] of values) {
-    if (value === null)
-      yield* db.tell('delete from channel_state where channel = ? and name = ?', channel, name);
-    else yield* db.tell(upsert('channel_state', 'channel name', 'value'), { channel, name, value });
-  }
-}
-
 export function channelStore(database: db.Database): ChannelStore {
   return {
-    cursor: (channel, account) =>
-      database.look(function* () {
-        const sql = 'select value from cursor where channel = ? and account = ?';
-        return (yield* db.value<string>(sql, channel, account)) ?? null;
-      }),
     newest: (channel) =>
       database.look(function* () {
         const rows = yield* db.all<{ room: RoomId; address: string; platformMessageId: string }>(
@@ -136,10 +140,5 @@ export function channelStore(database: db.Database): ChannelStore {
         return { heard, sent: yield* newestSent(channel) };
       }),
     delivery: (id) => database.look(() => deliveryOf(id)),
-    channelState: (channel, names) => channelState(database, channel, names),
-    setChannelState: (channel, values) => database.write(channel, () => setChannelState(channel, values)),
-    async clearChannelState(channel) {
-      await database.writeOne(channel, 'delete from channel_state where channel = ?', channel);
-    },
   };
 }

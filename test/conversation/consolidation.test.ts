@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { objection } from '../../src/conversation/consolidation/consolidate.js';
 import type { InboundMessage } from '../../src/core/message.js';
 import type { ModelRequest } from '../../src/core/model.js';
-import type { Store } from '../../src/core/store.js';
+import { type Store, settingOf } from '../../src/core/store.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type Answer, type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
@@ -384,9 +384,9 @@ describe('a night', () => {
     const ending = { now: false };
     const around = (store: Store): Store => ({
       ...store,
-      async setSetting(key, value) {
-        if (ending.now && key === 'memory.nights') throw new Error('the process ends here');
-        await store.setSetting(key, value);
+      async setValues(scope, values) {
+        if (ending.now && values?.has('memory.nights')) throw new Error('the process ends here');
+        await store.setValues(scope, values);
       },
     });
     const at = await bench({ around });
@@ -411,10 +411,11 @@ describe('a night that ends the process each time it is begun', () => {
     let dies = true;
     const around = (store: Store): Store => ({
       ...store,
-      async setSetting(key, value) {
+      async setValues(scope, values) {
+        const [[key = '', value = ''] = []] = values ?? [];
         // The process had ended by then.
         if (dies && key.startsWith('begun night') && value === null) return;
-        await store.setSetting(key, value);
+        await store.setValues(scope, values);
       },
     });
     const at = await bench({ around });
@@ -432,7 +433,7 @@ describe('a night that ends the process each time it is begun', () => {
     script(at.on, AFTER);
     await at.night();
     expect(await at.memory()).toContain('Lives in Vienna');
-    expect(await at.on.store.setting('begun night test_1\ndefault')).toBeNull();
+    expect(await settingOf(at.on.store, 'begun night test_1\ndefault')).toBeNull();
   });
 });
 

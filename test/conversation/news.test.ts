@@ -118,7 +118,7 @@ describe('news', () => {
       rules: { owners: ['test_1'] },
       around: (store) => ({
         ...store,
-        setting: async () => {
+        values: async () => {
           throw new Error('the disk is full');
         },
       }),

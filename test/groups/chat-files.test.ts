@@ -17,8 +17,10 @@ async function setUp(yaml?: string) {
   const log = listeningLog();
   const settings = new Map<string, string>();
   const store = {
-    setting: async (key: string) => settings.get(key) ?? null,
-    setSetting: async (key: string, value: string) => void settings.set(key, value),
+    values: async () => settings,
+    async setValues(_: unknown, values: ReadonlyMap<string, string | null> | null) {
+      for (const [key, value] of values ?? []) settings.set(key, value ?? '');
+    },
   };
   /** `days`: how long after now. */
   const open = (days = 0) => {

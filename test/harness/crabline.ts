@@ -317,7 +317,7 @@ async function link(home: string, selfJid: string): Promise<void> {
     log: quietLog,
   });
   const values = { creds: JSON.stringify(creds, BufferJSON.replacer), 'paired-at': '1' };
-  await store.setChannelState('whatsapp', new Map(Object.entries(values)));
+  await store.setValues({ stateOf: 'whatsapp' }, new Map(Object.entries(values)));
   await store.close();
 }
 

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
 import { phraseOf } from '../../src/core/phrase.js';
-import { FORGOTTEN_FILES, type Store } from '../../src/core/store.js';
+import { FORGOTTEN_FILES, putSetting, type Store, settingOf } from '../../src/core/store.js';
 import { mediaBytes, trimMedia } from '../../src/media/files.js';
 import { startUpkeep, type UpkeepParts } from '../../src/operating/upkeep.js';
 import { oneView } from '../contract/store/one-view.js';
@@ -77,7 +77,7 @@ function start(more: Partial<UpkeepParts> = {}, limits = FOREVER): () => Promise
   return end;
 }
 
-const lastDone = async () => Number((await store.setting('upkeep.last')) ?? 0);
+const lastDone = async () => Number((await settingOf(store, 'upkeep.last')) ?? 0);
 
 /** Lets the upkeep of the next night run to its end. */
 async function night(more: Partial<UpkeepParts> = {}, limits = FOREVER): Promise<void> {
@@ -331,7 +331,7 @@ describe('what /reset forgot', () => {
     expect(await files(), 'and here it ended').toEqual([`${CHAT}/gone.txt`]);
     await night();
     expect(await files()).toEqual([]);
-    expect(await store.setting(FORGOTTEN_FILES)).toBe('[]');
+    expect(await settingOf(store, FORGOTTEN_FILES)).toBe('[]');
   });
 });
 
@@ -381,8 +381,8 @@ describe('the night', () => {
         return step;
       },
       sizes: store.sizes,
-      setting: store.setting,
-      setSetting: store.setSetting,
+      values: store.values,
+      setValues: store.setValues,
     };
     return { asked, store: noting };
   }
@@ -406,7 +406,7 @@ describe('the night', () => {
   });
 
   it('begins at four, and a night that was missed is made up for soon after the start', async () => {
-    await store.setSetting('upkeep.last', String(LATER - 2 * HOUR));
+    await putSetting(store, 'upkeep.last', String(LATER - 2 * HOUR));
     const { asked, store: noting } = watched();
     const end = start({ store: noting });
     await clock.advance(15 * HOUR + 59 * MINUTE);
@@ -414,7 +414,7 @@ describe('the night', () => {
     await clock.advance(2 * MINUTE);
     expect(asked.most).toHaveLength(1);
     await end();
-    await store.setSetting('upkeep.last', String(clock.now() - 26 * HOUR));
+    await putSetting(store, 'upkeep.last', String(clock.now() - 26 * HOUR));
     start({ store: noting });
     await clock.advance(9 * MINUTE);
     expect(asked.most).toHaveLength(1);
@@ -423,7 +423,7 @@ describe('the night', () => {
   });
 
   it('puts memory in order once; where that fails, the whole is tried again in an hour', async () => {
-    await store.setSetting('upkeep.last', String(LATER - 26 * HOUR));
+    await putSetting(store, 'upkeep.last', String(LATER - 26 * HOUR));
     const at: number[] = [];
     const consolidate = async () => {
       at.push(clock.now());

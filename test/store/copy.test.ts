@@ -5,7 +5,7 @@ import Sqlite from 'better-sqlite3';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { phraseOf } from '../../src/core/phrase.js';
-import type { Store } from '../../src/core/store.js';
+import { putSetting, type Store, settingOf } from '../../src/core/store.js';
 import { copyToServer, sqliteSide, sumOf, sumThere, tablesOf } from '../../src/store/copy.js';
 import { storeOn } from '../../src/store/open.js';
 import { connectPostgres, type PostgresDatabase } from '../../src/store/postgres/connection.js';
@@ -15,6 +15,7 @@ import {
   begun,
   CHAT,
   command,
+  cursorOf,
   DAY,
   delivery,
   exchange,
@@ -87,8 +88,8 @@ async function fill(store: Store): Promise<void> {
       ...{ at: NOW, cause: { kind: 'turn', personaId: 'default', turnId: 't1' } },
     });
   }
-  await store.setSetting('a', 'b');
-  await store.setChannelState('test', new Map([['key', 'secret']]));
+  await putSetting(store, 'a', 'b');
+  await store.setValues({ stateOf: 'test' }, new Map([['key', 'secret']]));
   await receive(store, [message('last', 'waits'), command('c', 'usage')], { cursor: '7' });
 }
 
@@ -125,8 +126,8 @@ async function answers(store: Store) {
     pending: await store.pending(asked),
     room: await store.readRoom(CHAT, 'looking', NOW),
     delivery: await store.nextDelivery(CHAT, 'looking', NOW),
-    cursor: await store.cursor('test', 'bot'),
-    setting: await store.setting('a'),
+    cursor: await cursorOf(store, 'bot'),
+    setting: await settingOf(store, 'a'),
     counts: await store.counts(),
     rows: (await store.sizes()).rows,
   };
@@ -196,9 +197,9 @@ describeWithPostgres('a store that is moved', () => {
     expect((await stat(whole)).mode & 0o777).toBe(0o600);
     const back = await place.open({ file: whole });
     expect(clean(await answers(back))).toEqual(everything);
-    expect(await back.channelState('test', ['key'])).toEqual(new Map([['key', 'secret']]));
+    expect(await back.values({ stateOf: 'test' }, ['key'])).toEqual(new Map([['key', 'secret']]));
     const withoutLogins = await place.open({ file: plain });
-    expect(await withoutLogins.channelState('test', ['key'])).toEqual(new Map());
+    expect(await withoutLogins.values({ stateOf: 'test' }, ['key'])).toEqual(new Map());
     const copied = new Sqlite(whole);
     for (const table of tables) {
       expect(await sumOf(sqliteSide(copied), table)).toEqual(await sumOf(sqliteSide(raw), table));
@@ -212,7 +213,7 @@ describeWithPostgres('a store that is moved', () => {
 
   it('goes into an empty database only', async () => {
     await exchange(await place.open(), 't1', 'roses');
-    await storeOn(target).setSetting('a', 'b');
+    await putSetting(storeOn(target), 'a', 'b');
     await expect(copyToServer(place.file, target)).rejects.toThrow(/already holds rows \(setting\)/);
     expect(await target.query('select id from message')).toEqual([]);
   });

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { waitingTexts } from '../contract/store/words.js';
+import { cursorOf, waitingTexts } from '../contract/store/words.js';
 import { MIGRATIONS, openHere, type Place } from './place.js';
 
 const RECEIVER = fileURLToPath(new URL('./receiver.mjs', import.meta.url));
@@ -37,7 +37,7 @@ it('kill -9 in the middle of receiving', async () => {
   for (let kill = 0; kill < KILLS; kill++) {
     const acknowledged = await receiveUntilKilled(first, 5 + kill * 7);
     const store = await place.open();
-    const stored = Number(await store.cursor('test', 'bot'));
+    const stored = Number(await cursorOf(store, 'bot'));
     expect(stored).toBeGreaterThanOrEqual(acknowledged);
     expect((await store.counts()).waiting).toBe((stored + 1 - first) * 4);
     const texts = await waitingTexts(store, 'test_1');

@@ -173,7 +173,7 @@ describe('doctor sees', () => {
     await addMigration('0101_more', 'CREATE TABLE extra (id integer);');
     expect(await look()).toMatchObject({
       ...{ name: expect.stringMatching(/^SQLite 3\./), place: place.file, server: null },
-      ...{ pending: 0, parked: 0, reads: { setting: expect.any(Function) } },
+      ...{ pending: 0, parked: 0, reads: { values: expect.any(Function) } },
     });
     expect(await look(newer)).toMatchObject({ pending: 1, parked: 0, reads: null });
     expect(await look(newer)).toMatchObject({ pending: 1, parked: 0, reads: null });

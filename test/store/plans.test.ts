@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { NewDelivery } from '../../src/core/channel.js';
 import { systemClock } from '../../src/core/clock.js';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
-import type { Store } from '../../src/core/store.js';
+import { putSetting, type Store, settingOf } from '../../src/core/store.js';
 import { BEGINNING } from '../../src/core/transcript.js';
 import { storeOn } from '../../src/store/open.js';
 import { connect, type SqliteDatabase } from '../../src/store/sqlite/connection.js';
@@ -194,7 +194,7 @@ async function useEverything(store: Store): Promise<void> {
       replyTo: { platformMessageId: '1', senderName: '', text: '', ours: true },
     }),
   ]);
-  await store.cursor('test', 'bot');
+  await store.values({ cursorsOf: 'test' }, ['bot']);
   const turn = await begun(store, 't1', { hearers: ['luna'] });
   await store.roomNow(CHAT);
   await store.hold(turn.claim, NOW + 1);
@@ -288,9 +288,9 @@ async function useEverything(store: Store): Promise<void> {
   await store.addAlias('test_lid', CHAT);
   await store.aliasOf('test_lid');
   await useViews(store);
-  await store.setSetting('a', 'b');
-  await store.setSetting('c', null);
-  await store.setting('a');
+  await putSetting(store, 'a', 'b');
+  await putSetting(store, 'c', null);
+  await settingOf(store, 'a');
   await useTasks(store);
   await useJobs(store);
   await useJournal(store);
@@ -497,15 +497,15 @@ async function useRest(store: Store): Promise<void> {
   await store.tasksElsewhere(CHAT);
   await store.newest('test');
   await store.delivery(1);
-  await store.setChannelState(
-    'test',
+  await store.setValues(
+    { stateOf: 'test' },
     new Map([
       ['a', 'b'],
       ['c', null],
     ]),
   );
-  await store.channelState('test', ['a']);
-  await store.clearChannelState('test');
+  await store.values({ stateOf: 'test' }, ['a']);
+  await store.setValues({ stateOf: 'test' }, null);
   await store.usage({ chatId: room, personId: 'test_ann', since: NOW, now: NOW });
   await store.spend({
     room,

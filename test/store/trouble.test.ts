@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { connect } from '../../src/store/sqlite/connection.js';
-import { lease, message, receive, waitingTexts } from '../contract/store/words.js';
+import { cursorOf, lease, message, receive, waitingTexts } from '../contract/store/words.js';
 import { manualClock } from '../fakes/clock.js';
 import { openHere, type Place } from './place.js';
 
@@ -123,7 +123,7 @@ it('a full disk: nothing is half written, and what is accepted stays; it works a
   });
   expect(accepted).toBeGreaterThan(2);
   expect(await waitingTexts(store)).toHaveLength(accepted * 3);
-  expect(await store.cursor('test', 'bot')).toBe(`${accepted - 1}`);
+  expect(await cursorOf(store, 'bot')).toBe(`${accepted - 1}`);
 
   const withSpace = await place.open();
   await receive(withSpace, batch(accepted), { cursor: `${accepted}` });
@@ -156,7 +156,7 @@ describe('a copy', () => {
     await copying;
     const copy = await place.open({ file });
     const { waiting } = await copy.counts();
-    expect(waiting).toBe((Number(await copy.cursor('test', 'bot')) + 1) * 200);
+    expect(waiting).toBe((Number(await cursorOf(copy, 'bot')) + 1) * 200);
     expect(waiting).toBeGreaterThanOrEqual(2_000);
     expect(await copy.quieten()).toEqual({ deliveries: 0, messages: waiting });
     expect((await store.counts()).waiting, 'the original goes on').toBe(2_800);
@@ -164,7 +164,7 @@ describe('a copy', () => {
 
   it('holds no trace of logins unless they are asked for', async () => {
     const store = await place.open();
-    await store.setChannelState('whatsapp', new Map([['creds', 'the-device-key-'.repeat(400)]]));
+    await store.setValues({ stateOf: 'whatsapp' }, new Map([['creds', 'the-device-key-'.repeat(400)]]));
     const [without, along] = [`${place.file}.without`, `${place.file}.along`];
     await store.copyTo(without, { logins: false });
     await store.copyTo(along, { logins: true });
@@ -172,9 +172,9 @@ describe('a copy', () => {
     expect((await readFile(along)).includes('the-device-key')).toBe(true);
     const copy = await place.open({ file: along });
     await copy.quieten({ keepLogins: true });
-    expect((await copy.channelState('whatsapp', ['creds'])).size).toBe(1);
+    expect((await copy.values({ stateOf: 'whatsapp' }, ['creds'])).size).toBe(1);
     await copy.quieten();
-    expect((await copy.channelState('whatsapp', ['creds'])).size).toBe(0);
+    expect((await copy.values({ stateOf: 'whatsapp' }, ['creds'])).size).toBe(0);
   });
 
   it('that cannot be written is told of, and leaves nothing behind', async () => {

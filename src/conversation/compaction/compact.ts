@@ -7,6 +7,7 @@ import { estimateTokens } from '../../core/cut.js';
 import { roomParts } from '../../core/ids.js';
 import { memoryPath } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
+import { putSetting, settingOf } from '../../core/store.js';
 import {
   BEGINNING,
   END,
@@ -259,7 +260,7 @@ export async function copyOnce(services: OnWindow): Promise<ArchiveCopy | 'too m
   if (isEmpty) return null;
   const print = hash.digest('base64url');
   const key = `archive.copies:${room}/${personaId}`;
-  const known: Copies | null = JSON.parse((await store.setting(key)) ?? 'null');
+  const known: Copies | null = JSON.parse((await settingOf(store, key)) ?? 'null');
   if (known?.print === print && (await archives.find(chat.id, known.file)) !== null) {
     return { file: known.file, messages: known.messages, isOld: true };
   }
@@ -270,7 +271,7 @@ export async function copyOnce(services: OnWindow): Promise<ArchiveCopy | 'too m
   const file = await archives.newName(head);
   const messages = await copySpan(services, whole, file, head);
   const copies: Copies = { print, file, messages, at: [...at, now] };
-  await store.setSetting(key, JSON.stringify(copies));
+  await putSetting(store, key, JSON.stringify(copies));
   return { file, messages, isOld: false };
 }
 

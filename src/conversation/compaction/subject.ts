@@ -1,9 +1,11 @@
 /** Shared by flushes, compactions and the nightly consolidation: their subject, model, tools, and crash guard. */
+
 import type { Fault } from '../../core/errors.js';
 import { roomParts } from '../../core/ids.js';
 import type { JournalWrite } from '../../core/journal.js';
 import type { MemoryDraft } from '../../core/memory.js';
 import { mayTry } from '../../core/retry.js';
+import { putSetting, settingOf } from '../../core/store.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
 import { askerOf } from '../asker.js';
@@ -88,7 +90,7 @@ export async function guarded<Value>(
   work: () => Promise<Value>,
 ): Promise<Value | null> {
   const key = `begun ${what} ${viewKey({ room, personaId })}`;
-  const last = JSON.parse((await store.setting(key)) ?? '{}');
+  const last = JSON.parse((await settingOf(store, key)) ?? '{}');
   const { resetAt } = await store.view(room, personaId);
   const at = clock.now();
   const tries: number = at - last.at < REST_MS && last.resetAt === resetAt ? last.tries : 0;
@@ -97,8 +99,8 @@ export async function guarded<Value>(
     log.error(about, 'work ended the process too often; parked for a day');
     return null;
   }
-  await store.setSetting(key, JSON.stringify({ tries: tries + 1, at, resetAt }));
-  return work().finally(() => store.setSetting(key, null));
+  await putSetting(store, key, JSON.stringify({ tries: tries + 1, at, resetAt }));
+  return work().finally(() => putSetting(store, key, null));
 }
 
 export const MOST_HALVINGS = 4;

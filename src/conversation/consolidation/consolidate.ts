@@ -2,6 +2,7 @@
  * The nightly consolidation (`memory.consolidate`): a model rewrites a draft of each persona's tiers, which is checked and then replaces
  * all of them at once, unless they changed meanwhile. Personas that were missed come first the next night.
  */
+
 import { cutAt } from '../../core/cut.js';
 import { localMidnight } from '../../core/dates.js';
 import { describe } from '../../core/errors.js';
@@ -17,6 +18,7 @@ import {
 import type { ModelMessage } from '../../core/model.js';
 import { fenced, nameInPrompt } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
+import { putSetting, settingOf } from '../../core/store.js';
 import { broughtBy, wordFinder } from '../commands/memory-lines.js';
 import {
   type CompactionServices,
@@ -356,14 +358,14 @@ When all is in order, or nothing is to be done, answer: done`;
 
 async function load({ store, zone }: Services, begun: number): Promise<NightlyState> {
   const night = zone.date(begun);
-  const stored = await store.setting(SETTING);
+  const stored = await settingOf(store, SETTING);
   if (stored === null) return { since: begun - DAY_MS, night, tokens: 0, done: {} };
   const state: NightlyState = JSON.parse(stored);
   return state.night === night ? state : { ...state, night, tokens: 0 };
 }
 
 async function save({ store }: Services, state: NightlyState): Promise<void> {
-  await store.setSetting(SETTING, JSON.stringify(state));
+  await putSetting(store, SETTING, JSON.stringify(state));
 }
 
 function keyOf({ room, personaId }: Spoke): string {

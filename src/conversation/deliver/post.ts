@@ -1,7 +1,9 @@
 /** Step 7 of the route: messages outside a turn's reply, by personas through tools and by the gateway. Posting is idempotent. */
+
 import type { Delivery, Greeting, NewDelivery } from '../../core/channel.js';
 import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
+import { putSetting, settingOf } from '../../core/store.js';
 import type { Reaction, SideMessage, ToolSet } from '../../core/tool.js';
 import { isOfPerson } from '../../core/transcript.js';
 import { appearanceOf } from '../participants.js';
@@ -123,12 +125,12 @@ export function createOwnerNotices(services: BaseServices, say: Deliver['say']):
       if (!logged.has(key)) log.warn({ notice: key }, text);
       logged.add(key);
       const setting = `notice.${key}`;
-      if ((await store.setting(setting)) === null) {
+      if ((await settingOf(store, setting)) === null) {
         const chats = await ownerChats(services);
         for (const chat of chats) await say({ chat, threadId: null }, `news:${key}:${chat.id}`, text);
         // With no owner yet, it is told once there is one.
         if (chats.length === 0) return;
-        await store.setSetting(setting, new Date(clock.now()).toISOString());
+        await putSetting(store, setting, new Date(clock.now()).toISOString());
       }
       told.add(key);
     } catch (error) {

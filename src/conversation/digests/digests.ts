@@ -6,6 +6,7 @@ import { type ChatId, DEFAULT_PERSONA } from '../../core/ids.js';
 import type { DigestContent, GuppiEvent, SaidWords } from '../../core/journal.js';
 import type { ModelRequest } from '../../core/model.js';
 import { element, elementAround } from '../../core/origin.js';
+import { putSetting, settingOf } from '../../core/store.js';
 import { ownerChats } from '../rights.js';
 import type { InsideEvent, Services } from '../services.js';
 import { requestTokens } from '../turn/tokens.js';
@@ -55,12 +56,12 @@ export async function keepDigests(
 }
 
 async function load({ store, clock }: Services): Promise<Covered> {
-  const stored = await store.setting(SETTING);
+  const stored = await settingOf(store, SETTING);
   if (stored !== null) return JSON.parse(stored);
   // Skip messages from before digests were configured.
   const { upTo } = await store.saidSince({ chats: [], after: null });
   const first = { at: clock.now(), upTo };
-  await store.setSetting(SETTING, JSON.stringify(first));
+  await putSetting(store, SETTING, JSON.stringify(first));
   return first;
 }
 
@@ -97,7 +98,7 @@ async function digest(
     for (const { id: room } of to) await tell({ ...event, room });
     if (to.length === 0) await journalAlone(services, chats[0] ?? '', id, content);
   }
-  await store.setSetting(SETTING, JSON.stringify({ at: now, upTo }));
+  await putSetting(store, SETTING, JSON.stringify({ at: now, upTo }));
 }
 
 /** For an installation without owners' chats. */

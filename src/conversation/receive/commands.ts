@@ -9,6 +9,7 @@ import { DEFAULT_PERSONA, type PersonaId, type RoomId } from '../../core/ids.js'
 import { personaName } from '../../core/persona.js';
 import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
 import { backoff, mayTry } from '../../core/retry.js';
+import { putSetting, settingOf } from '../../core/store.js';
 import { type ChatCommand, type CommandAnswer, NOT_CHECKED } from '../commands/command.js';
 import { COMMANDS, commandCalled } from '../commands/list.js';
 import { forgetCopies } from '../commands/memory-forget.js';
@@ -223,14 +224,14 @@ export function announceCommands({ channels, store, clock, log }: BaseServices):
     const key = `${channel.name}.commands`;
     for (let tries = 1; channel.announceCommands && !over.signal.aborted; tries++) {
       try {
-        if ((await store.setting(key)) === digest) return;
+        if ((await settingOf(store, key)) === digest) return;
         await channel.announceCommands(commands);
-        await store.setSetting(key, digest);
-        return await store.setSetting(refusalKey(channel.name), '');
+        await putSetting(store, key, digest);
+        return await putSetting(store, refusalKey(channel.name), '');
       } catch (error) {
         const fields = { err: error, channel: channel.name };
         log[tries === 1 ? 'warn' : 'debug'](fields, 'the command menu could not be set; retrying');
-        await store.setSetting(refusalKey(channel.name), describe(error)).catch(() => {
+        await putSetting(store, refusalKey(channel.name), describe(error)).catch(() => {
           log.debug({ channel: channel.name }, 'the reason could not be stored for doctor');
         });
         await clock.sleep(backoff(tries, FIRST_RETRY_MS, LONGEST_RETRY_MS), over.signal);

@@ -1,5 +1,7 @@
 /** The store's contract: usage, aliases, settings. */
+
 import { describe, expect, it } from 'vitest';
+import { putSetting, settingOf } from '../../../src/core/store.js';
 import type { StoreUnderTest } from '../store.js';
 import { begun, CHAT, chatAt, DAY, finish, message, NOW, receive, usedIn } from './words.js';
 
@@ -113,11 +115,11 @@ export function factContract(under: StoreUnderTest): void {
   });
 
   it('remembers settings', async () => {
-    expect(await under.store.setting('commands')).toBeNull();
-    await under.store.setSetting('commands', 'a');
-    await under.store.setSetting('commands', 'b');
-    expect(await under.store.setting('commands')).toBe('b');
-    await under.store.setSetting('commands', null);
-    expect(await under.store.setting('commands')).toBeNull();
+    expect(await settingOf(under.store, 'commands')).toBeNull();
+    await putSetting(under.store, 'commands', 'a');
+    await putSetting(under.store, 'commands', 'b');
+    expect(await settingOf(under.store, 'commands')).toBe('b');
+    await putSetting(under.store, 'commands', null);
+    expect(await settingOf(under.store, 'commands')).toBeNull();
   });
 }

@@ -262,24 +262,24 @@ export function fileContract(under: StoreUnderTest): void {
   describe('what a channel keeps for itself', () => {
     it('is there again, by name, for that channel alone', async () => {
       const { store } = under;
-      await store.setChannelState('a', new Map(Object.entries({ creds: '1', key: '2', gone: '3' })));
-      await store.setChannelState('b', new Map([['creds', 'other']]));
-      await store.setChannelState('a', new Map(Object.entries({ key: '4', gone: null })));
-      expect(await store.channelState('a', ['creds', 'key', 'gone', 'never'])).toEqual(
+      await store.setValues({ stateOf: 'a' }, new Map(Object.entries({ creds: '1', key: '2', gone: '3' })));
+      await store.setValues({ stateOf: 'b' }, new Map([['creds', 'other']]));
+      await store.setValues({ stateOf: 'a' }, new Map(Object.entries({ key: '4', gone: null })));
+      expect(await store.values({ stateOf: 'a' }, ['creds', 'key', 'gone', 'never'])).toEqual(
         new Map([
           ['creds', '1'],
           ['key', '4'],
         ]),
       );
-      await store.clearChannelState('a');
-      expect(await store.channelState('a', ['creds', 'key'])).toEqual(new Map());
-      expect(await store.channelState('b', ['creds'])).toEqual(new Map([['creds', 'other']]));
+      await store.setValues({ stateOf: 'a' }, null);
+      expect(await store.values({ stateOf: 'a' }, ['creds', 'key'])).toEqual(new Map());
+      expect(await store.values({ stateOf: 'b' }, ['creds'])).toEqual(new Map([['creds', 'other']]));
     });
 
     it('does not outlive a restored backup: the login belongs to another time', async () => {
-      await under.store.setChannelState('a', new Map([['creds', '1']]));
+      await under.store.setValues({ stateOf: 'a' }, new Map([['creds', '1']]));
       await under.store.quieten();
-      expect(await under.store.channelState('a', ['creds'])).toEqual(new Map());
+      expect(await under.store.values({ stateOf: 'a' }, ['creds'])).toEqual(new Map());
     });
   });
 }

@@ -11,6 +11,7 @@ import {
   chatAt,
   claimed,
   command,
+  cursorOf,
   delivery,
   edit,
   exchange,
@@ -145,12 +146,12 @@ export function receiveContract(under: StoreUnderTest): void {
     });
 
     it('keeps the cursor of each account', async () => {
-      expect(await under.store.cursor('test', 'bot')).toBeNull();
+      expect(await cursorOf(under.store, 'bot')).toBeNull();
       await receive(under.store, [], { cursor: '41' });
       await receive(under.store, [message('1', 'hi')], { cursor: '42' });
       await receive(under.store, [message('2', 'ho')]);
-      expect(await under.store.cursor('test', 'bot')).toBe('42');
-      expect(await under.store.cursor('test', 'other bot')).toBeNull();
+      expect(await cursorOf(under.store, 'bot')).toBe('42');
+      expect(await cursorOf(under.store, 'other bot')).toBeNull();
     });
 
     it('keeps title, kind and address of a chat current, not by what came twice', async () => {

@@ -9,6 +9,7 @@ import {
   chatAt,
   claimed,
   command,
+  cursorOf,
   delivery,
   finish,
   lease,
@@ -215,8 +216,8 @@ export function roomContract(under: StoreUnderTest): void {
       const batch = { channel: 'test', account: 'bot', now: NOW, receipts: [] };
       await under.store.receive({ ...batch, cursor: '10' });
       await under.store.receive({ ...batch, cursor: '20', cursorFor: 'second' });
-      expect(await under.store.cursor('test', 'bot')).toBe('10');
-      expect(await under.store.cursor('test', 'second')).toBe('20');
+      expect(await cursorOf(under.store, 'bot')).toBe('10');
+      expect(await cursorOf(under.store, 'second')).toBe('20');
     });
 
     it('tell whom a message names, and whose words are replied to', async () => {

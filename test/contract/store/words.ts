@@ -339,3 +339,7 @@ export async function pruned(store: Store, before: number, now = before, most = 
   const { rows, more } = await store.prune({ before, now, most });
   return more ? rows + (await pruned(store, before, now, most)) : rows;
 }
+
+export async function cursorOf(store: Store, account: string): Promise<string | null> {
+  return (await store.values({ cursorsOf: 'test' }, [account])).get(account) ?? null;
+}
