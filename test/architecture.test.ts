@@ -298,7 +298,7 @@ describe('the verbs of the store', () => {
 /** Lower a figure when it has fallen; never raise one. */
 const CEILINGS = {
   lines: 73_600, // The aim is 62,000.
-  files: 423,
+  files: 422,
   medianAtLeast: 160,
   longestFile: 406,
   declaredTwice: 0,
