@@ -46,35 +46,27 @@ export interface OpenedStore {
 export interface StoreUnderTest {
   readonly store: Store;
   another(): Promise<Store>;
-  /** A further empty store. */
-  fresh(): Promise<Store>;
-  /** A further empty store, and how to open it again. */
-  freshPair(): Promise<Pick<OpenedStore, 'store' | 'another'>>;
+  /** With a further empty store, which is removed then. */
+  withFresh(use: (fresh: Pick<OpenedStore, 'store' | 'another'>) => Promise<void>): Promise<void>;
 }
 
 export function storeContract(name: string, open: () => Promise<OpenedStore>): void {
   describe(`${name} keeps the store's contract`, () => {
-    const opened: OpenedStore[] = [];
-    async function openOne(): Promise<OpenedStore> {
-      const one = await open();
-      opened.push(one);
-      return one;
-    }
     let current: OpenedStore;
     beforeEach(async () => {
-      current = await openOne();
+      current = await open();
     });
-    afterEach(async () => {
-      for (const one of opened.splice(0)) await one.remove();
-    });
+    afterEach(() => current.remove());
 
     const under: StoreUnderTest = {
       get store() {
         return current.store;
       },
       another: () => current.another(),
-      fresh: async () => (await openOne()).store,
-      freshPair: openOne,
+      async withFresh(use) {
+        const fresh = await open();
+        await use(fresh).finally(fresh.remove);
+      },
     };
     receiveContract(under);
     approvalContract(under);

@@ -115,12 +115,7 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
     // The server's autovacuum reuses the space of deleted rows.
     shrink: async () => false,
     scrub: async () => {},
-    async size() {
-      const [row] = await database.query<{ bytes: number }>(
-        'select pg_database_size(current_database()) as bytes',
-      );
-      return { bytes: row?.bytes ?? 0, free: 0 };
-    },
+    size: async () => ({ bytes: (await database.query<{ bytes: number }>(SIZE))[0]?.bytes ?? 0, free: 0 }),
     async copyTo(file, without) {
       const { copyToSqlite } = await import('../copy.js');
       await copyToSqlite(database, file, without, options.sqliteMigrations);
@@ -135,6 +130,7 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
       }),
     async close() {
       if (!access.isOpen()) return;
+      access.beginEnd();
       await writer.close();
       await listener.close();
       await access.close();
@@ -143,39 +139,54 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
   return database;
 }
 
+const SIZE = 'select pg_database_size(current_database()) as bytes';
 const SNAPSHOT = 'isolation level repeatable read read only';
 
-/** Connections, and patience with a database that is away. */
+/** Patience with a database that is away, until the store is closed. */
+function patienceWith({ waitMs = 30_000, clock, log, onLost = () => {} }: PostgresOptions, place: string) {
+  let isOpen = true;
+  let isEnding = false;
+  const outage = outageOf({ place, clock, log });
+  return {
+    isOpen: () => isOpen,
+    /** From now on a database that is away is not waited for; work that is under way comes to its end. */
+    beginEnd() {
+      isEnding = true;
+    },
+    end() {
+      isOpen = false;
+    },
+    /** Repeats `work` while the database is away, or another transaction is in the way. */
+    async patiently<T>(work: () => Promise<T>): Promise<T> {
+      const giveUpAt = clock.now() + waitMs;
+      for (let tries = 1; ; tries++) {
+        if (!isOpen) throw new Fault('store_unavailable', `${place}: the store was closed`);
+        try {
+          const result = await work();
+          outage.over();
+          return result;
+        } catch (error) {
+          if (!isGone(error) && !isConflict(error)) throw storeFault(error, place);
+          if (isGone(error)) outage.note(error);
+          if (clock.now() < giveUpAt && !isEnding) {
+            await clock.sleep(backoff(tries, isGone(error) ? 50 : 2, 1_000, Math.random));
+            continue;
+          }
+          const fault = storeFault(error, place);
+          if (isGone(error) && fault instanceof Fault && !isEnding) onLost(fault);
+          throw fault;
+        }
+      }
+    },
+  };
+}
+
 function accessTo(options: PostgresOptions) {
-  const { url, connections = 8, waitMs = 30_000, clock, log, onLost = () => {} } = options;
+  const { url, connections = 8, clock } = options;
   const place = placeOf(url);
   const pool = poolOf(options, connections);
-  let isOpen = true;
+  const { patiently, isOpen, beginEnd, end } = patienceWith(options, place);
   let shared: Promise<PoolClient> | null = null;
-  const outage = outageOf({ place, clock, log });
-
-  /** Repeats `work` while the database is away, or another transaction is in the way. */
-  async function patiently<T>(work: () => Promise<T>): Promise<T> {
-    const giveUpAt = clock.now() + waitMs;
-    for (let tries = 1; ; tries++) {
-      if (!isOpen) throw new Fault('store_unavailable', `${place}: the store was closed`);
-      try {
-        const result = await work();
-        outage.over();
-        return result;
-      } catch (error) {
-        if (!isGone(error) && !isConflict(error)) throw storeFault(error, place);
-        if (isGone(error)) outage.note(error);
-        if (clock.now() < giveUpAt) {
-          await clock.sleep(backoff(tries, isGone(error) ? 50 : 2, 1_000, Math.random));
-          continue;
-        }
-        const fault = storeFault(error, place);
-        if (isGone(error) && fault instanceof Fault) onLost(fault);
-        throw fault;
-      }
-    }
-  }
 
   /** A connection for `work` alone. */
   async function lend<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
@@ -196,7 +207,8 @@ function accessTo(options: PostgresOptions) {
     place,
     patiently,
     lend,
-    isOpen: () => isOpen,
+    isOpen,
+    beginEnd,
     /** A connection that single statements share, with their packets. */
     async sharing<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
       shared ??= pool.connect();
@@ -215,7 +227,7 @@ function accessTo(options: PostgresOptions) {
     transaction: <T>(mode: string, work: (client: ClientBase) => Promise<T>) =>
       patiently(() => lend((client) => inTransaction(client, mode, work))),
     async close() {
-      isOpen = false;
+      end();
       if (shared !== null) await shared.then((client) => client.release()).catch(() => {});
       await farewell(pool.end(), clock);
     },

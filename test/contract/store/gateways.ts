@@ -306,62 +306,64 @@ export function gatewayContract(under: StoreUnderTest): void {
 
   it('answers every message once, whatever two gateways do in whatever order', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 40 }), async (moves) => {
-        const { store: first, another } = await under.freshPair();
-        const gateways = [
-          { store: first, name: 'a', turn: null as Awaited<ReturnType<typeof take>>, id: '' },
-          { store: await another(), name: 'b', turn: null as Awaited<ReturnType<typeof take>>, id: '' },
-        ];
-        const received: string[] = [];
-        const answered: string[] = [];
-        let now = NOW;
-        let next = 0;
-        async function work({ who, kind }: Move): Promise<void> {
-          const mine = gateways[who];
-          if (!mine) return;
-          const { store, name } = mine;
-          if (kind === 'receive') {
-            const text = `m${next++}`;
-            received.push(text);
-            // Both are told of it, as two connections of one account may be.
-            const results = [];
-            for (const gateway of gateways) results.push(await receive(gateway.store, [message(text, text)]));
-            expect(results.map(({ messages }) => messages).sort()).toEqual([0, 1]);
-          } else if (kind === 'work') {
-            const seen = await store.readRoom(CHAT, name, now);
-            if (!seen) return;
-            if (seen.unfinished) {
-              const claim = await store.claim(seen, lease(name, now));
-              mine.turn = claim && { ...seen, ...claim };
-              mine.id = seen.unfinished.turnId;
-            } else {
-              mine.id = `t${next++}`;
-              mine.turn = await begin(store, seen, mine.id, { owner: name, now });
+      fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 40 }), (moves) =>
+        under.withFresh(async ({ store: first, another }) => {
+          const gateways = [
+            { store: first, name: 'a', turn: null as Awaited<ReturnType<typeof take>>, id: '' },
+            { store: await another(), name: 'b', turn: null as Awaited<ReturnType<typeof take>>, id: '' },
+          ];
+          const received: string[] = [];
+          const answered: string[] = [];
+          let now = NOW;
+          let next = 0;
+          async function work({ who, kind }: Move): Promise<void> {
+            const mine = gateways[who];
+            if (!mine) return;
+            const { store, name } = mine;
+            if (kind === 'receive') {
+              const text = `m${next++}`;
+              received.push(text);
+              // Both are told of it, as two connections of one account may be.
+              const results = [];
+              for (const gateway of gateways)
+                results.push(await receive(gateway.store, [message(text, text)]));
+              expect(results.map(({ messages }) => messages).sort()).toEqual([0, 1]);
+            } else if (kind === 'work') {
+              const seen = await store.readRoom(CHAT, name, now);
+              if (!seen) return;
+              if (seen.unfinished) {
+                const claim = await store.claim(seen, lease(name, now));
+                mine.turn = claim && { ...seen, ...claim };
+                mine.id = seen.unfinished.turnId;
+              } else {
+                mine.id = `t${next++}`;
+                mine.turn = await begin(store, seen, mine.id, { owner: name, now });
+              }
+            } else if (kind === 'finish') {
+              if (!mine.turn) return;
+              const { batch } = mine.turn;
+              const end = await finish(store, mine.turn, mine.id, {
+                deliveries: [delivery(`turn:${mine.id}`, 'said')],
+                now,
+              });
+              if (end === 'finished') answered.push(...batch.map(({ text }) => text));
+              mine.turn = null;
+            } else if (kind === 'late') now += MINUTE / 2;
+            else {
+              mine.turn = null;
+              await store.pending({ ...owned(name, now), atStart: true });
             }
-          } else if (kind === 'finish') {
-            if (!mine.turn) return;
-            const { batch } = mine.turn;
-            const end = await finish(store, mine.turn, mine.id, {
-              deliveries: [delivery(`turn:${mine.id}`, 'said')],
-              now,
-            });
-            if (end === 'finished') answered.push(...batch.map(({ text }) => text));
-            mine.turn = null;
-          } else if (kind === 'late') now += MINUTE / 2;
-          else {
-            mine.turn = null;
-            await store.pending({ ...owned(name, now), atStart: true });
           }
-        }
-        for (const one of moves) await work(one);
-        now += 10 * MINUTE;
-        for (let round = 0; round < 4; round++) {
-          await work({ who: 0, kind: 'work' });
-          await work({ who: 0, kind: 'finish' });
-        }
-        expect(answered.sort()).toEqual(received.sort());
-        expect(await gateways[1]?.store.readRoom(CHAT, 'b', now)).toBeNull();
-      }),
+          for (const one of moves) await work(one);
+          now += 10 * MINUTE;
+          for (let round = 0; round < 4; round++) {
+            await work({ who: 0, kind: 'work' });
+            await work({ who: 0, kind: 'finish' });
+          }
+          expect(answered.sort()).toEqual(received.sort());
+          expect(await gateways[1]?.store.readRoom(CHAT, 'b', now)).toBeNull();
+        }),
+      ),
       { numRuns: 40 },
     );
   });

@@ -77,6 +77,28 @@ export function receiveContract(under: StoreUnderTest): void {
       expect(said).toMatchObject({ text: 'tea \ufffd!', platformMessageId: '1' });
     });
 
+    it('takes 5,000 messages of 1,000 chats at once, while others go on', async () => {
+      const other = await under.another();
+      const chats = Array.from({ length: 1_000 }, (_, n) => `test_${n + 1}`);
+      const receipts = Array.from({ length: 5_000 }, (_, n) => {
+        return message(`${n}`, `m${n}`, { chat: chatAt(chats[n % 1_000] ?? '') });
+      });
+      const [all, one] = await Promise.all([
+        receive(under.store, receipts),
+        receive(other, [message('0', 'm0'), message('x', 'of the other')]),
+      ]);
+      expect(all.messages + one.messages).toBe(5_001);
+      expect(all.duplicates + one.duplicates).toBe(1);
+      expect((await waitingTexts(other, 'test_1000')).sort()).toEqual([
+        'm1999',
+        'm2999',
+        'm3999',
+        'm4999',
+        'm999',
+      ]);
+      expect(await waitingTexts(other, CHAT)).toHaveLength(6);
+    });
+
     it('numbers messages in the order of receipt, across rooms', async () => {
       await receive(under.store, [message('1', 'a'), message('1', 'b', { chat: chatAt('test_2') })]);
       await receive(under.store, [message('2', 'c')]);

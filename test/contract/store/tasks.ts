@@ -468,40 +468,41 @@ export function taskContract(under: StoreUnderTest): void {
       which: fc.nat(4),
     });
     await fc.assert(
-      fc.asyncProperty(fc.array(act, { maxLength: 30 }), async (acts) => {
-        const { store, another } = await under.freshPair();
-        const stores = [store, await another()];
-        const begun: string[] = [];
-        const ended: string[] = [];
-        let now = NOW;
-        for (const { who, what, which } of acts) {
-          const mine = stores[who] as Store;
-          const owner = `p${who}`;
-          const id = `k${which}`;
-          now += MINUTE / 4;
-          if (what === 'add') await mine.addTask(newTask(id, { now }), FREE);
-          if (what === 'claim') begun.push(...[(await claimNext(mine, owner, now))?.id ?? []].flat());
-          if (what === 'finish' && (await mine.finishTask(ending(id, { now }), owner)) === 'finished') {
-            ended.push(id);
-          }
-          if (what === 'stop' && (await mine.tellTask(id, 'stop', now)) === 'done') ended.push(id);
-          if (what === 'tell') await mine.tellTask(id, { mode: 'steer', text: 'x' }, now);
-          if (what === 'take') await mine.takeTaskMessages({ id, owner }, ALL);
-          if (what === 'left') {
-            for (const { id: left, owner: dead } of await mine.runningTasks({ owner: 'new', now })) {
-              const end = ending(left, { status: 'interrupted', now });
-              if ((await mine.finishTask(end, dead)) === 'finished') ended.push(left);
+      fc.asyncProperty(fc.array(act, { maxLength: 30 }), (acts) =>
+        under.withFresh(async ({ store, another }) => {
+          const stores = [store, await another()];
+          const begun: string[] = [];
+          const ended: string[] = [];
+          let now = NOW;
+          for (const { who, what, which } of acts) {
+            const mine = stores[who] as Store;
+            const owner = `p${who}`;
+            const id = `k${which}`;
+            now += MINUTE / 4;
+            if (what === 'add') await mine.addTask(newTask(id, { now }), FREE);
+            if (what === 'claim') begun.push(...[(await claimNext(mine, owner, now))?.id ?? []].flat());
+            if (what === 'finish' && (await mine.finishTask(ending(id, { now }), owner)) === 'finished') {
+              ended.push(id);
+            }
+            if (what === 'stop' && (await mine.tellTask(id, 'stop', now)) === 'done') ended.push(id);
+            if (what === 'tell') await mine.tellTask(id, { mode: 'steer', text: 'x' }, now);
+            if (what === 'take') await mine.takeTaskMessages({ id, owner }, ALL);
+            if (what === 'left') {
+              for (const { id: left, owner: dead } of await mine.runningTasks({ owner: 'new', now })) {
+                const end = ending(left, { status: 'interrupted', now });
+                if ((await mine.finishTask(end, dead)) === 'finished') ended.push(left);
+              }
             }
           }
-        }
-        expect(new Set(begun).size, 'none runs twice').toBe(begun.length);
-        expect(new Set(ended).size, 'none ends twice').toBe(ended.length);
-        for (const { id, status } of await store.tasks(99)) {
-          const isOver = status !== 'pending' && status !== 'running';
-          expect(isOver, id).toBe(ended.includes(id));
-          if (status === 'running') expect(begun).toContain(id);
-        }
-      }),
+          expect(new Set(begun).size, 'none runs twice').toBe(begun.length);
+          expect(new Set(ended).size, 'none ends twice').toBe(ended.length);
+          for (const { id, status } of await store.tasks(99)) {
+            const isOver = status !== 'pending' && status !== 'running';
+            expect(isOver, id).toBe(ended.includes(id));
+            if (status === 'running') expect(begun).toContain(id);
+          }
+        }),
+      ),
       { numRuns: 15 },
     );
   });

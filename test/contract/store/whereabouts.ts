@@ -315,11 +315,13 @@ class World {
 export function whereaboutsLaw(under: StoreUnderTest): void {
   it('knows of every message where it went, and lets none go unseen', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 60 }), async (moves) => {
-        const world = new World(await under.fresh());
-        for (const one of moves) await world.play(one);
-        await world.check();
-      }),
+      fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 60 }), (moves) =>
+        under.withFresh(async ({ store }) => {
+          const world = new World(store);
+          for (const one of moves) await world.play(one);
+          await world.check();
+        }),
+      ),
       { numRuns: 60 },
     );
   });
