@@ -10,9 +10,9 @@ import { DEFAULT_PERSONA, platformId } from '../src/core/ids.js';
 import type { Log } from '../src/core/log.js';
 import type { Store } from '../src/core/store.js';
 import { createPersonas } from '../src/groups/personas.js';
+import { migrate } from '../src/store/migrate.js';
 import { storeOn } from '../src/store/open.js';
 import { connect } from '../src/store/sqlite/connection.js';
-import { migrate } from '../src/store/sqlite/migrate.js';
 
 export interface PastChat {
   person: number;

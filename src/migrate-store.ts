@@ -8,9 +8,10 @@ import { Fault } from './core/errors.js';
 import { enterStopped, storeOf } from './paths.js';
 import { userName } from './platforms.js';
 import * as copy from './store/copy.js';
+import type { Server } from './store/db.js';
 import { withReads } from './store/inspect.js';
+import { refuseForeign } from './store/migrate.js';
 import { openServer, type StorePlace } from './store/open.js';
-import { refuseForeign } from './store/sqlite/migrate.js';
 
 export interface MigrateOptions {
   to: string;
@@ -51,7 +52,7 @@ async function refuseSource(at: StorePlace): Promise<void> {
   refuseForeign(at.file, at.migrationsFolder);
 }
 
-async function move(file: string, target: copy.Server, isResumed: boolean): Promise<void> {
+async function move(file: string, target: Server, isResumed: boolean): Promise<void> {
   const raw = copy.readSqlite(file);
   try {
     const tables = copy.tablesOf(raw);

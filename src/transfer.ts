@@ -35,8 +35,8 @@ import { enterData, enterStopped, foldersOf, SQLITE_MIGRATIONS, storeOf } from '
 import { PLATFORMS, userName } from './platforms.js';
 import { copyToServer } from './store/copy.js';
 import { withReads } from './store/inspect.js';
+import { refuseForeign } from './store/migrate.js';
 import { openServer } from './store/open.js';
-import { refuseForeign } from './store/sqlite/migrate.js';
 
 /** Kept free after a restore: a migration may enlarge the database. */
 const RESERVE_BYTES = 100_000_000;

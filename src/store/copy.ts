@@ -9,9 +9,10 @@ import Sqlite from 'better-sqlite3';
 import { systemClock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import { keepHandle } from '../core/v8.js';
+import type { Query, Server } from './db.js';
+import { migrate } from './migrate.js';
 import { storeFault } from './sqlite/busy.js';
 import { connect, statementsOf } from './sqlite/connection.js';
-import { migrate } from './sqlite/migrate.js';
 
 /** Rows go over in batches of so many, or of so many characters. */
 const BATCH_ROWS = 1_000;
@@ -20,19 +21,6 @@ const BATCH_CHARACTERS = 1_000_000;
 const FETCHED_ROWS = 100;
 /** All statements see the same state. */
 const AT_ONE_MOMENT = 'isolation level repeatable read read only';
-
-/** Runs a statement of PostgreSQL. */
-export type Query = <Row extends object>(sql: string, values?: unknown[]) => Promise<Row[]>;
-
-/** A PostgreSQL database. */
-export interface Server {
-  /** Its URL without user and password, for people. */
-  readonly place: string;
-  /** Any statement, with `$1` for parameters; for migrations, copies and checks. */
-  readonly query: Query;
-  /** Runs `work` in a transaction of `mode` (`isolation level …`), and again from its beginning if the connection broke. */
-  transaction<T>(work: (query: Query) => Promise<T>, mode?: string): Promise<T>;
-}
 
 export interface StoredTable {
   name: string;

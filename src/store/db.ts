@@ -4,7 +4,7 @@
  * statement. Only a database can answer, so a verb cannot wait for anything else in the middle of a transaction.
  *
  * One SQL text serves both databases: `@name` or `?` for parameters (booleans as 0 and 1, structured values as JSON
- * text, times in ms), and the few words of `dialect.ts` for what they spell differently.
+ * text, times in ms), and the few words of `sql.ts` for what they spell differently.
  */
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
@@ -131,3 +131,40 @@ export interface Database extends Reader {
 
 /** The tables whose changes wake somebody. */
 export type Watched = 'journal' | 'task';
+
+/** Calls those who wait for changes of a table by this process: once for a burst, after its transaction. */
+export function createWatchers(isOpen: () => boolean) {
+  const watchers = { journal: new Set<() => void>(), task: new Set<() => void>() };
+  const due = new Set<Watched>();
+
+  function tellAll(): void {
+    const tables = [...due];
+    due.clear();
+    if (isOpen()) for (const table of tables) for (const watcher of watchers[table]) watcher();
+  }
+
+  return {
+    watch(table: Watched, changed: () => void): () => void {
+      const watcher = () => changed();
+      watchers[table].add(watcher);
+      return () => void watchers[table].delete(watcher);
+    },
+    changed(table: Watched): void {
+      if (due.size === 0) setImmediate(tellAll);
+      due.add(table);
+    },
+  };
+}
+
+/** Runs a statement of PostgreSQL, with `$1` for parameters. */
+export type Query = <Row extends object>(sql: string, values?: unknown[]) => Promise<Row[]>;
+
+/** A PostgreSQL database. */
+export interface Server {
+  /** Its URL without user and password, for people. */
+  readonly place: string;
+  /** Any statement, with `$1` for parameters; for migrations, copies and checks. */
+  readonly query: Query;
+  /** Runs `work` in a transaction of `mode` (`isolation level …`), and again from its beginning if the connection broke. */
+  transaction<T>(work: (query: Query) => Promise<T>, mode?: string): Promise<T>;
+}

@@ -12,12 +12,11 @@ import { keepHandle } from '../core/v8.js';
 import * as db from './db.js';
 import { ENTRY_COLUMNS, type EntryRow, entriesOfTurn, entryOf } from './journal.js';
 import { messagesWith } from './memory-history.js';
-import { pendingMigrations } from './migrate.js';
+import { appliedMigrations, appliedTo, pendingMigrations } from './migrate.js';
 import { type StorePlace, storeOn } from './open.js';
 import { columns } from './sql.js';
 import { storeFault } from './sqlite/busy.js';
 import { runVerb, statementsOf } from './sqlite/connection.js';
-import { appliedMigrations } from './sqlite/migrate.js';
 import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
 
 const WAIT_MS = 5_000;
@@ -98,7 +97,6 @@ const SERVER = `
 
 async function inspectServer(at: StorePlace, url: string, clock: Clock): Promise<Inspected> {
   const { connectPostgres } = await import('./postgres/connection.js');
-  const { appliedMigrations: appliedTo } = await import('./postgres/migrate.js');
   const opened = await connectPostgres({ ...at, url, clock });
   try {
     const before = clock.now();

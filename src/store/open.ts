@@ -14,12 +14,12 @@ import { recallFeed, saidIn, saidStore } from './feeds.js';
 import { jobStore } from './jobs.js';
 import { journalStore } from './journal.js';
 import { originStore, traceStore, versionStore } from './memory-history.js';
+import { migrate, migratePostgres } from './migrate.js';
 import { liveStore, outboxStore } from './outbox.js';
 import type { PostgresDatabase } from './postgres/connection.js';
 import { receiveStore } from './receive.js';
 import { roomStore } from './rooms.js';
 import { connect } from './sqlite/connection.js';
-import { migrate } from './sqlite/migrate.js';
 import { taskStore } from './tasks.js';
 import { transcriptStore } from './transcript.js';
 import { approvalStore, turnStore } from './turns.js';
@@ -73,7 +73,6 @@ export async function openServer(
   if (url === null) throw new Fault('internal', 'there is no server');
   // Loaded only where it is used, so that a gateway on SQLite starts as fast without it.
   const { connectPostgres } = await import('./postgres/connection.js');
-  const { migratePostgres } = await import('./postgres/migrate.js');
   const db = await connectPostgres({ ...options, ...at, url });
   try {
     await migratePostgres(db, migrationsFolder);

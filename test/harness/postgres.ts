@@ -14,8 +14,8 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { describe } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
+import { migratePostgres } from '../../src/store/migrate.js';
 import { connectPostgres } from '../../src/store/postgres/connection.js';
-import { migratePostgres } from '../../src/store/postgres/migrate.js';
 import { quietLog } from './quiet.js';
 
 const run = promisify(execFile);

@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import type { Store } from '../../src/core/store.js';
+import { migrate } from '../../src/store/migrate.js';
 import { storeOn } from '../../src/store/open.js';
 import { connect, type SqliteDatabase } from '../../src/store/sqlite/connection.js';
-import { migrate } from '../../src/store/sqlite/migrate.js';
 import {
   ANN,
   begin,

@@ -9,9 +9,8 @@ import Sqlite from 'better-sqlite3';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { describe as told } from '../../src/core/errors.js';
-import { knownMigrations } from '../../src/store/migrate.js';
+import { knownMigrations, migratePostgres } from '../../src/store/migrate.js';
 import { connectPostgres, type PostgresDatabase } from '../../src/store/postgres/connection.js';
-import { migratePostgres } from '../../src/store/postgres/migrate.js';
 import { describeWithPostgres, type PostgresServer, startPostgres } from '../harness/postgres.js';
 import { MIGRATIONS as MIGRATIONS_OF_SQLITE, openHere } from './place.js';
 

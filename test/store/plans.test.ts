@@ -5,9 +5,9 @@ import { systemClock } from '../../src/core/clock.js';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import { putSetting, type Store, settingOf } from '../../src/core/store.js';
 import { BEGINNING } from '../../src/core/transcript.js';
+import { migrate } from '../../src/store/migrate.js';
 import { storeOn } from '../../src/store/open.js';
 import { connect, type SqliteDatabase } from '../../src/store/sqlite/connection.js';
-import { migrate } from '../../src/store/sqlite/migrate.js';
 import { ending, FREE, newTask } from '../contract/store/tasks.js';
 import {
   begun,

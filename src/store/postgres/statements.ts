@@ -1,7 +1,7 @@
 /** Statements as PostgreSQL takes them: `$1` for parameters with their types, names for prepared ones, quoted aliases. */
 import { types } from 'pg';
 import type { Watched } from '../db.js';
-import { POSTGRES, spelled, watchedTable } from '../dialect.js';
+import { POSTGRES, spelled, watchedTable } from '../sql.js';
 
 /** A statement with its values, as `pg` takes it. */
 export interface Bound {

@@ -9,9 +9,8 @@ import { createZone, type Zone } from '../../core/dates.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { keepHandle } from '../../core/v8.js';
-import { type Database, run, type Verb, type Watched } from '../db.js';
-import { SQLITE, spelled, watchedTable } from '../dialect.js';
-import { createWatchers } from '../watchers.js';
+import { createWatchers, type Database, run, type Verb, type Watched } from '../db.js';
+import { SQLITE, spelled, watchedTable } from '../sql.js';
 import { type Busy, storeFault, WriteQueue, withBusyRetry } from './busy.js';
 import { durableIn } from './durable.js';
 
