@@ -22,18 +22,21 @@ export interface Ask {
 export type Verb<T> = Generator<Ask, T, unknown>;
 
 function asked(kind: Ask['kind'], sql: string, values: readonly unknown[]): Ask {
-  return { kind, sql, values: values.map(cleaned) };
+  return { kind, sql, values: values.every(isClean) ? values : values.map(cleaned) };
 }
 
 /** No text that a database cannot hold: PostgreSQL knows no U+0000, and neither knows half a surrogate pair. */
 function cleaned(value: unknown): unknown {
-  if (typeof value === 'string') return isSound(value) ? value : value.replaceAll('\0', '').toWellFormed();
-  if (typeof value !== 'object' || value === null || Object.values(value).every(isSound)) return value;
+  if (typeof value === 'string') return value.replaceAll('\0', '').toWellFormed();
+  if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, cleaned(each)]));
 }
 
-function isSound(value: unknown): boolean {
-  return typeof value !== 'string' || (!value.includes('\0') && value.isWellFormed());
+function isClean(value: unknown): boolean {
+  if (typeof value === 'string') return !value.includes('\0') && value.isWellFormed();
+  if (typeof value !== 'object') return true;
+  for (const name in value) if (!isClean(value[name as keyof typeof value])) return false;
+  return true;
 }
 
 /** The first row; undefined if there is none. */
@@ -56,12 +59,12 @@ export function* tell(sql: string, ...values: unknown[]): Verb<void> {
 
 /** The first column of the first row. */
 export function* value<T>(sql: string, ...values: unknown[]): Verb<T | undefined> {
-  return first<T>(yield* one<Record<string, T>>(sql, ...values));
+  return first<T>((yield asked('one', sql, values)) as Record<string, T> | undefined);
 }
 
 /** The first column of each row. */
 export function* column<T>(sql: string, ...values: unknown[]): Verb<T[]> {
-  return (yield* all<Record<string, T>>(sql, ...values)).map((row) => first<T>(row) as T);
+  return ((yield asked('all', sql, values)) as Record<string, T>[]).map((row) => first<T>(row) as T);
 }
 
 /** The verb for each item, one after the other. */

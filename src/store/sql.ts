@@ -51,8 +51,9 @@ export function excluded(names: string): string {
 
 /** Values to bind: booleans as numbers, structured values as JSON, undefined as null. */
 export function bound(values: object): Record<string, string | number | null> {
-  const entries = Object.entries(values).map(([name, value]) => [name, toPlain(value)]);
-  return Object.fromEntries(entries);
+  const plain: Record<string, string | number | null> = {};
+  for (const [name, value] of Object.entries(values)) plain[name] = toPlain(value);
+  return plain;
 }
 
 function toPlain(value: unknown): string | number | null {

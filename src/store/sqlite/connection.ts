@@ -9,7 +9,7 @@ import { createZone, type Zone } from '../../core/dates.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { keepHandle } from '../../core/v8.js';
-import { createWatchers, type Database, run, type Verb, type Watched } from '../db.js';
+import { type Ask, createWatchers, type Database, run, type Verb, type Watched } from '../db.js';
 import { SQLITE, spelled, watchedTable } from '../sql.js';
 import { type Busy, storeFault, WriteQueue, withBusyRetry } from './busy.js';
 import { durableIn } from './durable.js';
@@ -20,6 +20,8 @@ export interface Statements {
   all<Row>(sql: string, ...values: unknown[]): Row[];
   /** The number of rows changed. */
   run(sql: string, ...values: unknown[]): number;
+  /** For a verb's statement. */
+  answer(ask: Ask): unknown;
 }
 
 export interface SqliteDatabase extends Database {
@@ -124,8 +126,7 @@ export function runVerb<T>(statements: Statements, verb: Verb<T>): T {
   for (let answer: unknown; ; ) {
     const { done, value } = verb.next(answer);
     if (done) return value;
-    const kind = value.kind === 'tell' ? 'run' : value.kind;
-    answer = statements[kind](value.sql, ...value.values);
+    answer = statements.answer(value);
   }
 }
 
@@ -173,6 +174,12 @@ export function statementsOf(raw: Sqlite.Database, changed: (table: Watched) => 
     one: <Row>(sql: string, ...values: unknown[]) => prepared(sql).get(...values) as Row | undefined,
     all: <Row>(sql: string, ...values: unknown[]) => prepared(sql).all(...values) as Row[],
     run: (sql, ...values) => prepared(sql).run(...values).changes,
+    answer({ kind, sql, values }) {
+      const statement = prepared(sql);
+      if (kind === 'one') return statement.get(...values);
+      if (kind === 'all') return statement.all(...values);
+      return statement.run(...values).changes;
+    },
   };
 }
 
