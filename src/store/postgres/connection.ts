@@ -144,6 +144,7 @@ const SNAPSHOT = 'isolation level repeatable read read only';
 function patienceWith({ waitMs = 30_000, clock, log, onLost = () => {} }: PostgresOptions, place: string) {
   let isOpen = true;
   let isEnding = false;
+  let isLost = false;
   const outage = outageOf({ place, clock, log });
   return {
     isOpen: () => isOpen,
@@ -171,7 +172,10 @@ function patienceWith({ waitMs = 30_000, clock, log, onLost = () => {} }: Postgr
             continue;
           }
           const fault = storeFault(error, place);
-          if (isGone(error) && fault instanceof Fault && !isEnding) onLost(fault);
+          if (isGone(error) && fault instanceof Fault && !isEnding && !isLost) {
+            isLost = true;
+            onLost(fault);
+          }
           throw fault;
         }
       }
