@@ -48,9 +48,9 @@ function* leftWith(row: ChatRow, address: string): db.Verb<number | undefined> {
 export function* chatTalked(
   received: ReceiptOf<'message' | 'command'>['chat'],
   { channel, account }: { channel: string; account: string },
+  row: ChatRow | undefined,
 ): db.Verb<void> {
   const { id, kind, title } = received;
-  const row = yield* findChat(id);
   if (!row) {
     const values = { id, kind, title, channel, account, address: received.address };
     yield* db.tell(insertInto('chat', 'id channel account address kind title'), values);

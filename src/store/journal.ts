@@ -118,9 +118,10 @@ export function turnOf(origin: string): string | null {
   return /^(?:turn|tool):([^:]+)/.exec(origin)?.[1] ?? null;
 }
 
-const CAUSE = `
-  select (select max(id) from message where number_in(id, turn.batch) and author_kind <> 'persona') as cause
-  from turn where turn.id = ?`;
+/** Of an outbox entry: the message that its turn answers; 0 if it was a persona's, null without a turn. */
+export const CAUSE = `(
+  select coalesce((select max(id) from message where number_in(id, turn.batch) and author_kind <> 'persona'), 0)
+  from turn where turn.id = outbox.turn_id)`;
 /** The columns that tell the journal how an outbox entry ended. */
 export const SEND_END = columns('id turnId state platformMessageId error finishedAt');
 export interface SendEnd {
@@ -141,21 +142,20 @@ function sendEntryId(turnId: string, outboxId: number): string {
 export function* journalSend(send: {
   id: number;
   turnId: string;
+  cause: number;
   personaId: PersonaId;
   room: RoomId;
   body: Part;
   at: number;
 }): db.Verb<void> {
-  const { id, turnId, personaId, room, body, at } = send;
-  const cause = yield* db.value<number | null>(CAUSE, turnId);
-  if (cause === undefined) return;
+  const { id, turnId, cause, personaId, room, body, at } = send;
   const { chatId } = roomParts(room);
   const text = body.text || (body.speech?.text ?? body.reaction?.emoji ?? '');
   const entry: MattTurn = {
     id: sendEntryId(turnId, id),
     type: 'MattTurn',
     agent: personaId,
-    parent_event_id: cause === null ? null : eventIdOf(cause),
+    parent_event_id: cause === 0 ? null : eventIdOf(cause),
     timestamp_intent: new Date(at).toISOString(),
     status: 'pending',
     reasoning: '',

@@ -10,7 +10,7 @@ import { Fault } from '../core/errors.js';
 import { type ChatId, type RoomId, roomId } from '../core/ids.js';
 import type { Attempt, LiveStore, OutboxStore, SendOutcome } from '../core/store.js';
 import * as db from './db.js';
-import { endSends, journalSend, SEND_END, type SendEnd, turnOf } from './journal.js';
+import { CAUSE, endSends, journalSend, SEND_END, type SendEnd, turnOf } from './journal.js';
 import type { outbox } from './schema.js';
 import { bound, columns, insertInto, type Row } from './sql.js';
 import { greet } from './transcript.js';
@@ -39,7 +39,7 @@ const INSERT = `
     'outbox',
     `chatId channel address threadId kind turnId origin personaId speaker part body face replyTo createdAt attempts
       uncertainCrashes state platformMessageId shownKey precedes leaseOwner leaseUntil mark`,
-  )} on conflict do nothing returning id`;
+  )} on conflict do nothing returning id, ${CAUSE} as cause`;
 
 /** With `send`, the first entry is claimed, marked as being sent, and returned. */
 export function* putDeliveries(
@@ -69,7 +69,7 @@ function* insert(to: SendTarget, entry: NewEntry, send: Attempt | null): db.Verb
   const { shown, appearance: face, personaId, origin, body, ...rest } = entry;
   const turnId = turnOf(origin);
   const { attempts, mark, ...doubt } = inDoubt(entry, now);
-  const id = yield* db.value<number>(
+  const added = yield* db.one<{ id: number; cause: number | null }>(
     INSERT,
     bound({
       ...{ chatId, channel, address, threadId, kind, turnId, origin, personaId: personaId ?? '', body, face },
@@ -82,9 +82,12 @@ function* insert(to: SendTarget, entry: NewEntry, send: Attempt | null): db.Verb
       mark: mark ?? (shown ? null : send?.mark),
     }),
   );
+  if (added === undefined) return undefined;
+  const { id, cause } = added;
   // Commands' answers and notices are the gateway's.
-  if (id === undefined || turnId === null || personaId === null) return id;
-  yield* journalSend({ id, turnId, personaId, room: roomId(chatId, threadId), body, at: doubt.createdAt });
+  if (turnId === null || personaId === null || cause === null) return id;
+  const room = roomId(chatId, threadId);
+  yield* journalSend({ id, turnId, cause, personaId, room, body, at: doubt.createdAt });
   return id;
 }
 

@@ -9,7 +9,7 @@ import { DIGESTS } from '../core/journal.js';
 import type { NewCommand, PendingCommand, Receipt, ReceiptOf, Received } from '../core/receipt.js';
 import type { ReceiveStore } from '../core/store.js';
 import { TASK_COMPLETED } from '../core/task.js';
-import { chatMoved, chatTalked, findChat, movesAt } from './chats.js';
+import { type ChatRow, chatMoved, chatTalked, findChat, movesAt } from './chats.js';
 import { splitRoom } from './commands.js';
 import * as db from './db.js';
 import { type Happening, journalHappened, sourceOf } from './journal.js';
@@ -153,13 +153,17 @@ function* receiveMessage(said: ReceiptOf<'message'>, batch: Batch): db.Verb<Outc
   const agent = addresses?.[0] ?? quote?.reply.personaId ?? row?.activePersona ?? DEFAULT_PERSONA;
   const room = roomId(chat.id, said.threadId);
   const outcome = heardIn(room, yield* addWaiting(room, message, { agent }, platformMessageId));
-  if (outcome.kind === 'message') yield* talked(said, batch);
+  if (outcome.kind === 'message') yield* talked(said, batch, row);
   return outcome;
 }
 
 /** Something new was said, which ends open questions and offers. */
-function* talked(said: ReceiptOf<'message'> | ReceiptOf<'command'>, batch: Batch): db.Verb<void> {
-  yield* chatTalked(said.chat, batch);
+function* talked(
+  said: ReceiptOf<'message'> | ReceiptOf<'command'>,
+  batch: Batch,
+  row: ChatRow | undefined,
+): db.Verb<void> {
+  yield* chatTalked(said.chat, batch, row);
   if (said.endsQuestion !== undefined) yield* endQuestion(said.endsQuestion);
   for (const key of said.endsOffers ?? []) yield* endOffer(key, batch.now);
 }
@@ -283,7 +287,7 @@ function* receiveCommand(said: ReceiptOf<'command'>, batch: Batch): db.Verb<Outc
   const id = yield* addCommand(room, said, said.command, batch);
   if (id === undefined) return { kind: 'duplicate' };
   yield* roomUsed(room, said.platformMessageId);
-  yield* talked(said, batch);
+  yield* talked(said, batch, yield* findChat(said.chat.id));
   return { kind: 'command', command: { id, room } };
 }
 
