@@ -44,10 +44,8 @@ export function* writeJournal(entries: readonly JournalWrite[], owner: string | 
       entry.type === 'MattTurn'
         ? [entry.status, owner, entry.timestamp_intent]
         : [null, null, entry.timestamp_event];
-    yield* db.tell(ADD, {
-      ...{ id: entry.id, chatId, roomId, personaId, turnId, status, owner: by },
-      ...{ entry: JSON.stringify(entry), at: Date.parse(time) },
-    });
+    const [id, text, at] = [entry.id, JSON.stringify(entry), Date.parse(time)];
+    yield* db.tell(ADD, { id, chatId, roomId, personaId, turnId, status, owner: by, entry: text, at });
   }
 }
 

@@ -126,7 +126,7 @@ function* receiveMessage(said: ReceiptOf<'message'>, batch: Batch): db.Verb<Outc
   const isTainted =
     (said.tainted ?? quote?.isTainted ?? (quote !== null && chat.kind === 'group')) ||
     files?.some(({ told }) => told) === true;
-  const message: NewMessage = {
+  const message: Waiting = {
     account,
     moves,
     authorKind: 'person',
@@ -149,6 +149,9 @@ function* receiveMessage(said: ReceiptOf<'message'>, batch: Batch): db.Verb<Outc
     forwardedFrom: said.forwardedFrom ?? null,
     album: said.album ?? null,
     tainted: Number(isTainted),
+    state: 'waiting',
+    edited: 0,
+    reaction: 0,
   };
   const agent = addresses?.[0] ?? quote?.reply.personaId ?? row?.activePersona ?? DEFAULT_PERSONA;
   const room = roomId(chat.id, said.threadId);
@@ -174,7 +177,9 @@ function* receiveReaction(receipt: ReceiptOf<'reaction'>, batch: Batch): db.Verb
   const reaction = chat && (yield* reactionTo(receipt, chat, batch));
   if (reaction === undefined) return undefined;
   const { room, said, personaId: agent } = reaction;
-  return (yield* addWaiting(room, said, { agent })) === undefined ? undefined : { kind: 'waits', room };
+  return (yield* addWaiting(room, { ...NOBODY_TYPED, ...said }, { agent })) === undefined
+    ? undefined
+    : { kind: 'waits', room };
 }
 
 /** The journal's type of an event, by its `about`; all others are alarms. */
@@ -209,7 +214,7 @@ export function* receiveEvent(event: ReceiptOf<'event'>): db.Verb<number | undef
     addresses: personaId === null ? null : JSON.stringify([personaId]),
     tainted: Number(event.tainted ?? false),
   };
-  return yield* addWaiting(room, said, happening);
+  return yield* addWaiting(room, { ...NOBODY_TYPED, ...said }, happening);
 }
 
 const NOBODY_TYPED = {
@@ -230,6 +235,8 @@ const NOBODY_TYPED = {
   album: null,
   tainted: 0,
 };
+/** All that is stored of it. */
+type Waiting = NewMessage & Record<keyof typeof NOBODY_TYPED, string | number | null>;
 const ADD_MESSAGE = `
   ${insertIf('message', MESSAGE)} where not (${isIn('command', '')}) on conflict do nothing returning id`;
 const ADD_ROOM = `
@@ -244,13 +251,12 @@ type SaidEvent = { agent: PersonaId } & Partial<Happening>;
 /** Adds a message to be answered; undefined for a duplicate. `newest`: its platform id if a person wrote it. */
 function* addWaiting(
   room: RoomId,
-  said: NewMessage,
+  said: Waiting,
   event: SaidEvent,
   newest: string | null = null,
 ): db.Verb<number | undefined> {
   const { chatId } = roomParts(room);
-  const row = { ...NOBODY_TYPED, ...said, roomId: room, chatId };
-  const id = yield* db.value<number>(ADD_MESSAGE, row);
+  const id = yield* db.value<number>(ADD_MESSAGE, { ...said, roomId: room, chatId });
   if (id === undefined) return undefined;
   yield* db.tell(ADD_ROOM, { room, chatId, platformMessageId: newest, id });
   const { text, authorId, receivedAt } = said;

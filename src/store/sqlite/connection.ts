@@ -157,30 +157,43 @@ function setUp(raw: Sqlite.Database, maxPages: number | undefined): void {
  * `changed`: called when a statement may have changed a watched table.
  */
 export function statementsOf(raw: Sqlite.Database, changed: (table: Watched) => void = () => {}): Statements {
-  const kept = new Map<string, { statement: Sqlite.Statement<unknown[]>; table: Watched | null }>();
+  const kept = new Map<string, ReturnType<typeof prepare>>();
 
-  function prepared(sql: string): Sqlite.Statement<unknown[]> {
+  function answer({ kind, sql, values }: Ask): unknown {
     let known = kept.get(sql);
     if (known === undefined) {
-      const statement = keepHandle(raw.prepare<unknown[]>(spelled(sql, SQLITE)));
-      known = { statement, table: watchedTable(sql) };
+      known = prepare(raw, sql);
       kept.set(sql, known);
     }
-    if (known.table !== null) changed(known.table);
-    return known.statement;
+    const { statement, table, names, blank } = known;
+    if (table !== null) changed(table);
+    if (kind === 'all') return statement.all(...values).map((found) => rowOf(found, names, blank));
+    if (kind !== 'one') return statement.run(...values).changes;
+    const found = statement.get(...values);
+    return found && rowOf(found, names, blank);
   }
 
   return {
-    one: <Row>(sql: string, ...values: unknown[]) => prepared(sql).get(...values) as Row | undefined,
-    all: <Row>(sql: string, ...values: unknown[]) => prepared(sql).all(...values) as Row[],
-    run: (sql, ...values) => prepared(sql).run(...values).changes,
-    answer({ kind, sql, values }) {
-      const statement = prepared(sql);
-      if (kind === 'one') return statement.get(...values);
-      if (kind === 'all') return statement.all(...values);
-      return statement.run(...values).changes;
-    },
+    one: <Row>(sql: string, ...values: unknown[]) => answer({ kind: 'one', sql, values }) as Row | undefined,
+    all: <Row>(sql: string, ...values: unknown[]) => answer({ kind: 'all', sql, values }) as Row[],
+    run: (sql, ...values) => answer({ kind: 'run', sql, values }) as number,
+    answer,
   };
+}
+
+function prepare(raw: Sqlite.Database, sql: string) {
+  const statement = keepHandle(raw.prepare<unknown[], unknown[]>(spelled(sql, SQLITE)));
+  const columns = statement.reader ? statement.raw().columns() : [];
+  const names = columns.map(({ name }) => name);
+  const blank: Record<string, unknown> = Object.fromEntries(names.map((name) => [name, null]));
+  return { statement, table: watchedTable(sql), names, blank };
+}
+
+/** Takes half the time that the binding needs for objects of its own. */
+function rowOf(values: unknown[], names: string[], blank: Record<string, unknown>) {
+  const row = { ...blank };
+  for (let n = 0; n < names.length; n++) row[names[n] ?? ''] = values[n];
+  return row;
 }
 
 function watchOthers(raw: Sqlite.Database) {
