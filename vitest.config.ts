@@ -5,7 +5,7 @@ const ALONE = 'test/**/*.alone.test.ts';
 const E2E = 'test/e2e/**/*.test.ts';
 /** The route of a message on PostgreSQL as well, with crashes, orders, approvals and what is forgotten. */
 const ON_POSTGRES =
-  'test/conversation/{approvals,calls,command-lane,group-round,memory-commands,rooms,waiting}.test.ts';
+  'test/conversation/{approvals,calls,command-lane,group-round,memory-commands,records,rooms,waiting}.test.ts';
 
 const waits = { testTimeout: 60_000, hookTimeout: 60_000 };
 

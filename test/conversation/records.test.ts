@@ -17,7 +17,7 @@ import { withReads } from '../../src/store/inspect.js';
 import { exportChat } from '../../src/tools/sending.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
-import { fileAt } from '../store/place.js';
+import { placeIn } from '../harness/store-in.js';
 
 const CHAT = 'test_1';
 
@@ -61,8 +61,8 @@ async function written(): Promise<string> {
   return (await Promise.all(texts)).join('');
 }
 
-const behind = (id: string) =>
-  withReads(fileAt(join(folder, 'data/coterie.db')), systemClock, (store) => store.turnBehind(id));
+const behind = async (id: string) =>
+  withReads(await placeIn(folder), systemClock, (store) => store.turnBehind(id));
 
 async function turnOf(id: string): Promise<TurnInStore> {
   const found = await behind(id);

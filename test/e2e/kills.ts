@@ -23,8 +23,11 @@ const FEWEST_TO_RECEIVE = 5;
 const MOST_UNREADABLE_PER_KILL = 0.2;
 /** With few kills, chance alone may bring this many. */
 const UNREADABLE_BY_CHANCE = 2;
-/** So long a process has to come to the phase in which it is to end. */
-const PHASE_WITHIN_MS = 15_000;
+/**
+ * So long a process has to come to the phase in which it is to end. Where several have ended while they stored a first
+ * batch, which takes longer on PostgreSQL, the next one waits half a minute before it reads on.
+ */
+const PHASE_WITHIN_MS = 45_000;
 
 /** A database on PostgreSQL. Default: SQLite. */
 interface Store {

@@ -30,7 +30,7 @@ const used = new Map<string, string>();
 const free: string[] = [];
 let made = 0;
 
-async function placeIn(folder: string): Promise<StorePlace> {
+export async function placeIn(folder: string): Promise<StorePlace> {
   const file = join(folder, 'data/coterie.db');
   const template = inject('postgres');
   const common = { file, sqliteMigrations: join(MIGRATIONS, 'sqlite'), connections: 3, waitMs: 10_000 };
