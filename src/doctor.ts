@@ -138,9 +138,12 @@ async function storeFor(config: Config, stored: Stored): Promise<Store> {
       if (scope !== 'settings' || !(await reads())) return;
       const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
       if (lock === null && !values?.has(SERVER_WAYS)) return;
-      const store = await openStore(config, log);
-      await store.setValues(scope, values).finally(() => store.close());
-      lock?.release();
+      try {
+        const store = await openStore(config, log);
+        await store.setValues(scope, values).finally(store.close);
+      } finally {
+        lock?.release();
+      }
     },
   };
 }
@@ -213,7 +216,7 @@ async function checkDatabase(config: Config, stored: Stored): Promise<Finding[]>
 }
 
 /** `needed`: the connections that a gateway would open. */
-function serverFindings({ aheadMs, free }: Server, needed: number): Finding[] {
+export function serverFindings({ aheadMs, free }: Server, needed: number): Finding[] {
   const apart = Math.abs(aheadMs);
   const cautious: string[] = [];
   if (apart > MOST_APART_MS) {

@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { serverFindings } from '../../src/doctor.js';
 import { listen } from '../fakes/http-server.js';
 import { makeHome, run } from '../harness/gateway.js';
 
@@ -39,4 +40,22 @@ test('names that differ in nothing that is seen are told of', async () => {
   } finally {
     await home.remove();
   }
+});
+
+test('a database server whose clock is off, or that has few connections left, is told of', () => {
+  const warnings = (aheadMs: number, free: number, needed: number) =>
+    serverFindings({ aheadMs, free }, needed).flatMap(({ state, text }) =>
+      state === 'warning' ? [text] : [],
+    );
+  expect(warnings(-2_000, 9, 9)).toEqual([]);
+  expect(warnings(2_001, 90, 9)).toEqual([
+    "its clock is 2.0 s ahead of this machine's; let both follow a time server",
+  ]);
+  expect(warnings(-61_500, 90, 9)).toEqual([
+    expect.stringMatching(/^its clock is 61\.5 s behind this machine/),
+  ]);
+  expect(warnings(0, 8, 9)).toEqual([
+    expect.stringMatching(/^it has 8 connections left, and a gateway opens 9/),
+  ]);
+  expect(warnings(0, 0, 0)).toEqual([]);
 });

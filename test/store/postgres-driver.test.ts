@@ -1,10 +1,16 @@
 /** The connection to PostgreSQL, beneath the verbs: writes that follow each other, and servers that will not do. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
+import { inspectStore } from '../../src/store/inspect.js';
+import { openStoreAt } from '../../src/store/open.js';
 import { connectPostgres, type PostgresOptions } from '../../src/store/postgres/connection.js';
 import { describeWithPostgres, type PostgresServer, startPostgres } from '../harness/postgres.js';
+import { silentLog } from './place.js';
+
+const MIGRATIONS = fileURLToPath(new URL('../../migrations/postgres', import.meta.url));
 
 describeWithPostgres('PostgreSQL', () => {
   let server: PostgresServer;
@@ -45,6 +51,41 @@ describeWithPostgres('PostgreSQL', () => {
       await server.start();
       await database.close();
     }
+  });
+
+  it('is inspected without being changed: version, clock, migrations, and what is stored', async () => {
+    const url = await server.emptyDatabase();
+    const at = {
+      url,
+      file: '',
+      migrationsFolder: MIGRATIONS,
+      sqliteMigrations: '',
+      connections: 3,
+      waitMs: 0,
+    };
+    const late = { ...systemClock, now: () => systemClock.now() - 5_000 };
+    const empty = await inspectStore(at, late);
+    expect(empty).toMatchObject({
+      name: expect.stringMatching(/^PostgreSQL \d\d\.\d+$/),
+      reads: null,
+      parked: 0,
+    });
+    expect(empty?.place).not.toContain('coterie@');
+    expect(empty?.pending).toBeGreaterThan(0);
+    expect(empty?.server?.aheadMs).toBeGreaterThan(4_000);
+    expect(empty?.server?.aheadMs).toBeLessThan(6_000);
+    await empty?.close();
+    expect(await server.query('select 1 from pg_tables where schemaname = current_schema()', url)).toEqual(
+      [],
+    );
+    const store = await openStoreAt(at, { clock: systemClock, log: silentLog });
+    await store.setValues('settings', new Map([['a', 'b']]));
+    const found = await inspectStore(at, systemClock);
+    expect(found).toMatchObject({ pending: 0, parked: 0 });
+    expect(await found?.reads?.values('settings', ['a'])).toEqual(new Map([['a', 'b']]));
+    expect(await found?.reads?.turnBehind('nothing')).toBeNull();
+    await found?.close();
+    await store.close();
   });
 
   it('is refused as a replica', async () => {
