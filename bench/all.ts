@@ -10,7 +10,7 @@ const { quick, own } = readOptions();
 const parts = [
   'run',
   'statements',
-  ...(own ? ['one-message'] : []),
+  ...(own ? ['stores', 'one-message'] : []),
   'windows',
   ...(own ? ['markdown', 'rooms', 'jobs', 'journal', 'tasks'] : []),
   'streaming',

@@ -27,11 +27,11 @@ export function medianOf(values: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : median(known);
 }
 
-/** A Markdown table. With `ratioAim`, the first column is compared with each of the others. */
-export function table(columns: string[], rows: Row[], ratioAim?: number): string {
+/** A Markdown table. With `ratioAim`, the first column is compared with each of the others; null: only rows have aims. */
+export function table(columns: string[], rows: Row[], ratioAim?: number | null): string {
   const others = ratioAim === undefined ? [] : columns.slice(1);
   const ratios = others.map((name) => (others.length === 1 ? 'ratio' : `÷ ${name}`));
-  const aims = rows.map((row) => row.aim ?? (ratioAim === undefined ? undefined : { ratio: ratioAim }));
+  const aims = rows.map((row) => row.aim ?? (ratioAim == null ? undefined : { ratio: ratioAim }));
   const withAims = aims.some((aim) => aim !== undefined);
   const head = ['', ...columns, ...ratios, ...(withAims ? ['aim', ''] : [])];
   const lines = rows.map((row, n) => [
