@@ -83,7 +83,11 @@ export async function runVerb<T>(client: ClientBase, verb: Verb<T>, course: Cour
     const { done, value } = verb.next(answer);
     if (done) return value;
     const statement = parse(value.sql);
-    const query = client.query(bind(statement, value.values));
+    const query = client.query(bind(statement, value.values)).then((result) => {
+      // A watcher that looks by a statement of its own would otherwise wake itself for ever.
+      if (statement.table !== null && result.rowCount) course.changed(statement.table);
+      return result;
+    });
     if (value.kind === 'tell') {
       answer = undefined;
       query.catch((error) => {
@@ -93,7 +97,6 @@ export async function runVerb<T>(client: ClientBase, verb: Verb<T>, course: Cour
       const { rows, rowCount } = await query;
       answer = value.kind === 'all' ? rows : value.kind === 'one' ? rows[0] : (rowCount ?? 0);
     }
-    if (statement.table !== null) course.changed(statement.table);
   }
 }
 

@@ -166,11 +166,23 @@ export function statementsOf(raw: Sqlite.Database, changed: (table: Watched) => 
       kept.set(sql, known);
     }
     const { statement, table, names, blank } = known;
-    if (table !== null) changed(table);
-    if (kind === 'all') return statement.all(...values).map((found) => rowOf(found, names, blank));
-    if (kind !== 'one') return statement.run(...values).changes;
-    const found = statement.get(...values);
-    return found && rowOf(found, names, blank);
+    // A watcher that looks by a statement of its own would otherwise wake itself for ever.
+    const tell = (rows: number) => {
+      if (table !== null && rows > 0) changed(table);
+    };
+    if (kind === 'all') {
+      const found = statement.all(...values);
+      tell(found.length);
+      return found.map((each) => rowOf(each, names, blank));
+    }
+    if (kind === 'one') {
+      const found = statement.get(...values);
+      tell(found === undefined ? 0 : 1);
+      return found && rowOf(found, names, blank);
+    }
+    const { changes } = statement.run(...values);
+    tell(changes);
+    return changes;
   }
 
   return {

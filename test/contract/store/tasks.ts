@@ -461,6 +461,21 @@ export function taskContract(under: StoreUnderTest): void {
     expect(heard).toBe(before);
   });
 
+  it('whoever watches and looks for a task is not woken by having found none', async () => {
+    const { store } = under;
+    let heard = 0;
+    const end = store.watch(() => {
+      heard++;
+      void store.claimTask({ ...lease(), of: 'programs' });
+    }, 'task');
+    await added(store, 'k1');
+    await expect.poll(() => heard, { timeout: 5_000 }).toBeGreaterThan(1);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    // Of the task that was added, of its claim, and of what other processes may have written.
+    expect(heard).toBeLessThan(6);
+    end();
+  });
+
   it('runs every task once and ends it once, whatever two processes do in whatever order', async () => {
     const act = fc.record({
       who: fc.nat(1),
