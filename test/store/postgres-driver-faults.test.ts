@@ -148,6 +148,21 @@ describeWithPostgres('PostgreSQL, when something breaks,', () => {
     expect(await backend()).not.toBe(before);
   });
 
+  it('says so when the server ends a statement that takes too long, and does what was asked beside it', async () => {
+    const database = await connect(await server.newDatabase());
+    const slow = database.write([], function* () {
+      yield* value(`select set_config('statement_timeout', '50', true)`);
+      yield* value('select pg_sleep(5)');
+    });
+    const beside = database.writeOne([], PUT, 'beside', '');
+    await expect(slow).rejects.toMatchObject({
+      code: 'internal',
+      message: expect.stringMatching(/^postgres:.*: the server ended a statement that took longer than 60 s/),
+    });
+    expect(await beside).toBe(1);
+    expect(await database.look(() => value('select key from setting'))).toBe('beside');
+  });
+
   it('does not take its own busy connections for a lost database', async () => {
     const lost: unknown[] = [];
     const options = { connections: 3, waitMs: 100, onLost: (fault: unknown) => lost.push(fault) };

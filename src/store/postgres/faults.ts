@@ -6,6 +6,8 @@ import { Fault } from '../../core/errors.js';
 const CONFLICTS = ['40001', '40P01', '55P03'];
 /** Of the library: all connections are in use, or the shared one was given up after an error of another verb. */
 const IN_USE = /^timeout exceeded when trying to connect$|^Client was closed/;
+/** By the time limit of a statement, or by an operator. The others of its transaction are not to blame. */
+const CANCELLED = '57014';
 /** Connections, resources, shutdown and start; a transaction ended by the server's limits; a read-only database. */
 const GONE = ['08', '53', '57P', '25P03', '25P04', '25006'];
 const NETWORK = [
@@ -75,6 +77,10 @@ export function poolerFault(place: string): Fault {
 
 /** An error of a verb that was given up. Errors that show faults of ours pass unchanged. */
 export function storeFault(error: unknown, place: string): unknown {
+  if (codeOf(error) === CANCELLED) {
+    const what = 'the server ended a statement that took longer than 60 s, or somebody cancelled it there';
+    return new Fault('internal', `${place}: ${what}. Look for what slows the server down`, error);
+  }
   const wrong = WRONG.find(([code]) => code === codeOf(error))?.[1];
   if (error instanceof Fault || !(isGone(error) || isConflict(error) || wrong)) return error;
   const code = codeOf(error);
