@@ -152,7 +152,10 @@ export async function countThere(query: Query, { name }: StoredTable): Promise<n
 export async function refuseFilled({ place }: Server, query: Query, tables: StoredTable[]): Promise<void> {
   for (const table of tables) {
     if ((await countThere(query, table)) === 0) continue;
-    throw new Fault('store_unavailable', `${place} already holds rows (${table.name}); it must be empty`);
+    const next =
+      'If they are of a restore that was cut off, drop the database, create it anew, and repeat this';
+    const what = `${place} already holds rows (${table.name}); it must be empty. ${next}`;
+    throw new Fault('store_unavailable', what);
   }
 }
 

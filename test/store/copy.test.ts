@@ -218,6 +218,18 @@ describeWithPostgres('a store that is moved', () => {
     expect(await target.query('select id from message')).toEqual([]);
   });
 
+  it('says what to do where an earlier restore was cut off behind its commit', async () => {
+    await exchange(await place.open(), 't1', 'roses');
+    await copyToServer(place.file, target);
+    await expect(copyToServer(place.file, target)).rejects.toMatchObject({
+      code: 'store_unavailable',
+      message: expect.stringMatching(
+        /restore that was cut off, drop the database, create it anew, and repeat this$/,
+      ),
+    });
+    expect(await target.query('select count(*) as n from turn')).toEqual([{ n: 1 }]);
+  });
+
   it('is copied whole or not at all: of two keys that PostgreSQL cannot tell apart, none', async () => {
     await exchange(await place.open(), 't1', 'roses');
     const raw = new Sqlite(place.file);
