@@ -137,7 +137,7 @@ export const configKeys = z.strictObject({
   timezone: text('a time zone').refine(isZone, expected('an IANA time zone, like Europe/Berlin')).optional(),
   store: section({
     url: optional(storeAddress()),
-    connections: whole(2).default(8),
+    connections: whole(3).default(8),
     wait_seconds: amount('a number of seconds', 0).default(30),
   }),
   shutdown_seconds: amount('a number of seconds', 0).default(20),

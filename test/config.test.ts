@@ -792,7 +792,7 @@ describe('the store', () => {
     );
   });
 
-  it.each(['connections: 1', 'connections: some', 'wait_seconds: -1', 'wait_seconds: long'])(
+  it.each(['connections: 2', 'connections: some', 'wait_seconds: -1', 'wait_seconds: long'])(
     'has no %s',
     async (yaml) => {
       expect(await faultsOf(`store: { ${yaml} }`)).toHaveLength(1);

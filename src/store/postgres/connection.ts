@@ -18,7 +18,7 @@ export interface PostgresDatabase extends Database, Server {}
 
 export interface PostgresOptions {
   url: string;
-  /** Besides the one that listens. Default: 8. */
+  /** Besides the one that listens; at least 3. Default: 8. */
   connections?: number;
   /** How long a start, or a verb, waits for a database that is away. Default: 30 s. */
   waitMs?: number;
@@ -246,7 +246,7 @@ function poolOf(options: PostgresOptions, connections: number): Pool {
   const pool = new Pool({
     ...settingsOf(options),
     application_name: 'coterie',
-    max: Math.max(3, connections),
+    max: connections,
     pipeline: true,
     types: TYPES,
     idleTimeoutMillis: 0,
