@@ -1,0 +1,164 @@
+/**
+ * The messages between the page (`web/`) and the gateway, as JSON: types only, without imports, because both compile
+ * them. Times are ms since 1970. Addresses of files are relative to the page. Paths stand at the routes that answer them.
+ */
+
+// ── A conversation ──────────────────────────────────────────────────────────────────────────────────────────
+
+/** One article of a log. */
+export interface LogRow {
+  /**
+   * Stays the same: `t<turn>` for what a persona says in a turn, from its first word on; else `m<message>`, `c<command>`
+   * or `o<entry of the outbox>`.
+   */
+  key: string;
+  author: RowAuthor;
+  at: number;
+  /** Markdown of a persona or the gateway; a person's words as typed. */
+  text: string;
+  /**
+   * `waiting`: no turn has taken it yet. `writing`: it still grows. `failed`: its turn failed or was given up; `error` is
+   * the sentence for people. `unsent`: it is not, or may not be, at the platform.
+   */
+  state?: 'waiting' | 'writing' | 'failed' | 'unsent';
+  error?: string;
+  files?: RowFile[];
+  replyTo?: { author: string; text: string };
+  forwardedFrom?: string;
+  /** The turn behind it: Details. */
+  turn?: string;
+  calls?: RowCall[];
+  approvals?: RowApproval[];
+  remembered?: Remembered[];
+  /** Buttons below a message of the gateway. */
+  choices?: { label: string; value: string }[];
+}
+
+export type RowAuthor =
+  /** `own`: sent from this page. */
+  | { kind: 'person'; id: string; name: string; own?: true }
+  | { kind: 'persona'; id: string; name: string; avatar: string | null }
+  | { kind: 'gateway'; name: string };
+
+export interface RowFile {
+  name: string;
+  type: string;
+  bytes: number | null;
+  /** null: it is not kept any more. */
+  address: string | null;
+}
+
+export interface RowCall {
+  id: string;
+  tool: string;
+  /** As the model wrote them: JSON, or what should have been. */
+  arguments: string;
+  /** null: it runs, or was interrupted. */
+  result: string | null;
+  failed: boolean;
+}
+
+export interface RowApproval {
+  id: string;
+  tool: string;
+  arguments: string;
+  why: string;
+  until: number;
+  decision: 'approved' | 'denied' | 'expired' | 'ended' | null;
+}
+
+/** A change of memory in a turn. */
+export interface Remembered {
+  /** Of the version: Undo. */
+  version: string;
+  chatId: string;
+  personaId: string;
+  /** As in the history: `luna/MEMORY.md`, `memory/2026-11-22.md`. */
+  file: string;
+  tier: 1 | 2 | 3 | null;
+  /** Its first new line. */
+  line: string;
+}
+
+/** Where a page of rows begins and ends: opaque; null at the end of the conversation. */
+export interface RowPage {
+  /** Oldest first. */
+  rows: LogRow[];
+  before: string | null;
+  after: string | null;
+  /** Behind the newest of these rows: where the live line goes on. Only with `after` null. */
+  position: string | null;
+}
+
+export interface ConversationItem {
+  /** The room: `telegram_-100123/45`. */
+  room: string;
+  channel: string;
+  /** Its title, else the id of the chat. */
+  title: string;
+  kind: 'direct' | 'group';
+  last: { at: number; author: string; text: string } | null;
+}
+
+export interface FoundRow {
+  room: string;
+  title: string;
+  /** `rows?around=` finds it. */
+  around: string;
+  key: string;
+  author: string;
+  at: number;
+  /** The words around the first match. */
+  excerpt: string;
+}
+
+// ── A turn opened ───────────────────────────────────────────────────────────────────────────────────────────
+
+export interface TurnDetails {
+  id: string;
+  room: string;
+  personaId: string;
+  state: string;
+  startedAt: number;
+  finishedAt: number | null;
+  /** Lines with their source, as the model saw them. */
+  recalled: { text: string; source: string }[];
+  /** Of its first request, in order: principles, persona, memory, …; empty if the turn is not recorded (any more). */
+  prompt: { name: string; text: string; tokens: number }[];
+  messages: { author: string; at: number; text: string }[];
+  requests: {
+    at: number;
+    ms: number;
+    model: string;
+    inputTokens: number | null;
+    outputTokens: number | null;
+    cachedTokens: number | null;
+    /** In the unit of the prices; null if they are unknown. */
+    cost: number | null;
+    error: string | null;
+  }[];
+  calls: (RowCall & { at: number | null; ms: number | null })[];
+  sends: { text: string; state: string; at: number; error: string | null }[];
+}
+
+// ── The live line: a WebSocket at `api/board/live` ───────────────────────────────────────────────────────────
+
+/** From the page. */
+export type LiveAsk =
+  /** `position`: of a `RowPage`, or of the last `rows`. At most a few rooms at once. */
+  { kind: 'follow'; room: string; position: string | null } | { kind: 'leave'; room: string };
+
+/** To the page: at most one of a kind and room in a frame (50 ms). */
+export type LiveNews =
+  /** First. `run` differs after a restart. */
+  | { kind: 'hello'; run: string; version: string }
+  /** New or changed rows, oldest first; `gone`: keys of rows that are no more. */
+  | { kind: 'rows'; room: string; rows: LogRow[]; gone: string[]; position: string }
+  /** More came meanwhile than is worth sending: read the newest page anew. */
+  | { kind: 'reread'; room: string }
+  /** The text of a row that is `writing`: its first `keep` UTF-16 units stay, then comes `add`. */
+  | { kind: 'writing'; room: string; key: string; author: RowAuthor; keep: number; add: string }
+  /** Something of these was changed; who shows it asks again. */
+  | { kind: 'changed'; of: LiveSubject[] };
+
+export type LiveSubject = 'conversations' | 'memory' | 'work' | 'operations' | 'setup' | 'personas';

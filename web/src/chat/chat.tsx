@@ -1,0 +1,5 @@
+import { useTexts } from '../app.ts';
+
+export default function Chat() {
+  return <h1>{useTexts().frame.chat}</h1>;
+}

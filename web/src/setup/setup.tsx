@@ -1,0 +1,5 @@
+import { useTexts } from '../app.ts';
+
+export default function Setup() {
+  return <h1>{useTexts().frame.setup}</h1>;
+}

@@ -1,0 +1,42 @@
+/** Where a token is asked for: a form, and nothing else of the page. */
+import { useState } from 'preact/hooks';
+import { ask, isSignedIn, Refusal } from './api.ts';
+import { useTexts } from './app.ts';
+import { connect } from './live.ts';
+import { filled } from './texts/texts.ts';
+
+export function SignIn() {
+  const { signIn, frame } = useTexts();
+  const [fault, setFault] = useState<string | null>(null);
+
+  async function submit(event: SubmitEvent): Promise<void> {
+    event.preventDefault();
+    const token = new FormData(event.currentTarget as HTMLFormElement).get('token');
+    try {
+      await ask('api/session', { method: 'POST', json: { token } });
+      isSignedIn.value = true;
+      connect();
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      const { status, retryAfter, message } = error;
+      if (status === 401) setFault(signIn.wrong);
+      else if (status === 429) setFault(filled(signIn.wait, { n: retryAfter ?? 60 }));
+      else setFault(message || frame.failed);
+    }
+  }
+
+  return (
+    <main id="main" class="sign-in">
+      <h1>{signIn.title}</h1>
+      <form onSubmit={submit}>
+        <label>
+          {signIn.token}
+          <input type="password" name="token" autocomplete="current-password" required />
+        </label>
+        <p>{signIn.hint}</p>
+        <button type="submit">{signIn.signIn}</button>
+      </form>
+      {fault !== null && <p role="alert">{fault}</p>}
+    </main>
+  );
+}
