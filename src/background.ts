@@ -14,6 +14,7 @@ import { startJobs } from './jobs/clock.js';
 import { trimMedia } from './media/files.js';
 import { sizeGauges } from './operating/metrics.js';
 import { startUpkeep } from './operating/upkeep.js';
+import { pagePartsOf } from './page-parts.js';
 import type { Parts } from './parts.js';
 import { foldersOf } from './paths.js';
 
@@ -28,7 +29,7 @@ export function backgroundOf(parts: Parts, conversation: Conversation, tasks: Ta
   const names = [...channels.keys()];
   const { digests } = config;
   const ofPlatforms: Background[] = [
-    () => startListener(parts, tasks),
+    () => startListener(parts, conversation, tasks),
     async () => upkeep(parts, conversation),
     async () => startDigests(digests.every, digests.chats, conversation),
   ];
@@ -66,7 +67,11 @@ export function backgroundOf(parts: Parts, conversation: Conversation, tasks: Ta
   ];
 }
 
-async function startListener(parts: Parts, tasks: TaskWiring): Promise<() => Promise<void>> {
+async function startListener(
+  parts: Parts,
+  conversation: Conversation,
+  tasks: TaskWiring,
+): Promise<() => Promise<void>> {
   const { config, serving, metrics, sizes, workspace, artifacts, log } = parts;
   const { startBoard } = await import('./board/listener.js');
   const listener = await startBoard({
@@ -78,6 +83,7 @@ async function startListener(parts: Parts, tasks: TaskWiring): Promise<() => Pro
     tasks: await tasks.forPrograms(),
     workspace,
     artifacts,
+    page: pagePartsOf(parts, conversation),
     log,
   });
   return listener.close;

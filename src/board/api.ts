@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import { createRoute, OpenAPIHono, type RouteConfig, type RouteHandler, type z } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
+import { HTTPException } from 'hono/http-exception';
 import { OVER } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
@@ -22,6 +23,7 @@ export function createApi(log: Log): BoardApi {
   });
   api.notFound(() => reply(404, { error: 'not found' }));
   api.onError((error, context) => {
+    if (error instanceof HTTPException) return error.getResponse();
     log.error({ err: error, path: context.req.path }, 'HTTP request failed');
     if (error instanceof Fault && error.code !== 'internal') return reply(503, { error: error.sentence });
     return reply(500, { error: 'internal error' });

@@ -25,6 +25,7 @@ import {
 } from './api.js';
 import { addArtifacts, addWorkspace } from './files.js';
 import { accessRefusal } from './guard.js';
+import { addPage, type PageParts } from './page.js';
 import { SOCKET_ANSWERS, SocketMessage } from './schemas.js';
 import { addTasks, STREAM_LIMITS, type StreamLimits } from './tasks.js';
 
@@ -40,6 +41,8 @@ export interface AppOptions {
   tasks?: Tasks | undefined;
   workspace?: Workspace | undefined;
   artifacts?: Artifacts | undefined;
+  /** The page. */
+  page?: PageParts | undefined;
   streams?: StreamLimits;
   log: Log;
 }
@@ -63,6 +66,7 @@ export function routes(options: AppOptions, closing: AbortSignal): BoardApi {
   }
   if (workspace) addWorkspace(api, workspace);
   if (artifacts) addArtifacts(api, artifacts, log);
+  if (options.page) addPage(api, options.page, log);
   addDescription(api);
   refuseOtherMethods(api);
   if (webhook) addWebhook(api, webhook);

@@ -1,0 +1,12 @@
+/** The routes of the page's own, each group in a file of its own. */
+import type { Log } from '../core/log.js';
+import { type BoardApi, reply } from './api.js';
+
+/** Everything that the page reads and changes. */
+export interface PageParts {
+  version: string;
+}
+
+export function addPage(api: BoardApi, { version }: PageParts, _log: Log): void {
+  api.get('/api/board/hello', () => reply(200, { version }));
+}
