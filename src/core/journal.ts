@@ -77,7 +77,7 @@ export interface JournalStore {
   journal(which: { after: number; most: number } | { at: readonly number[] }): Promise<JournalPhase[]>;
   /** Entries for `working.log`, entries with an outdated line in the archive, and those changed after `after`. */
   unfiled(after: number | null): Promise<Unfiled[]>;
-  /** The archive holds their newest form. Ignores entries that changed since. */
+  /** The archive holds this form of them. Of those that changed since, its line is outdated. */
   filed(entries: readonly Unfiled[]): Promise<void>;
 }
 
@@ -89,6 +89,7 @@ export interface JournalPhase {
 
 export interface Unfiled {
   n: number;
+  id: string;
   changed: number;
   isPending: boolean;
   isStale: boolean;

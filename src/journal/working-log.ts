@@ -1,6 +1,6 @@
 /** `data/working.log`, written from the store: the newest and all pending entries. The others are in the archive. */
 import { mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { cutAt, printableJson } from '../core/cut.js';
 import { isMissing } from '../core/file-access.js';
 import type { JournalEntry, JournalStore, Unfiled } from '../core/journal.js';
@@ -58,9 +58,9 @@ export class WorkingLog {
       const line = lines.get(n);
       return line ? [{ ...line, isStale }] : [];
     });
-    // The archive first: an entry may be in both files, but never in neither.
-    if (archived.length > 0) await this.archive.put(archived);
     try {
+      // The archive first: an entry may be in both files, but never in neither.
+      if (archived.length > 0) await this.archive.put(archived, new Set(current.map(({ id }) => id)));
       await this.show(shown, lines);
       if (moving.length > 0) await this.store.filed(moving);
     } catch (error) {
@@ -148,18 +148,19 @@ function cut(text: string): string {
 
 /** `archive/`: entries that left `working.log`, one file per day (UTC). */
 class JournalArchive {
-  /** Files safe to append to: only complete lines, and none of an entry yet to be archived. */
+  /** Files safe to append to: only complete lines, and none of an entry that the store calls unfiled. */
   private readonly trusted = new Set<string>();
 
   constructor(private readonly folder: string) {}
 
-  async put(entries: readonly Archived[]): Promise<void> {
+  /** `unfiled`: IDs of all that is not archived as far as the store knows. After a failure, distrust. */
+  async put(entries: readonly Archived[], unfiled: ReadonlySet<string>): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     for (const day of new Set(entries.map((entry) => entry.day))) {
       const lines = entries.filter((entry) => entry.day === day);
       const file = join(this.folder, `${day}.jsonl`);
-      const isPlain = this.trusted.delete(file) && lines.every(({ isStale }) => !isStale);
-      await (isPlain ? appendTo(file, lines) : rewrite(file, lines));
+      const isPlain = this.trusted.has(file) && lines.every(({ isStale }) => !isStale);
+      await (isPlain ? appendTo(file, lines) : rewrite(file, lines, unfiled));
       this.trusted.add(file);
     }
   }
@@ -188,23 +189,24 @@ async function appendTo(file: string, lines: Archived[]): Promise<void> {
   }
 }
 
-/** After a crash, a line may be torn, or archived without the store knowing. */
-async function rewrite(file: string, lines: Archived[]): Promise<void> {
-  const added = new Map(lines.map((line) => [line.id, line]));
+/**
+ * After a crash, a line may be torn, or of an entry that the store calls unfiled: then it is archived once more, perhaps
+ * much later, as others may have to leave `working.log` before it.
+ */
+async function rewrite(file: string, lines: Archived[], unfiled: ReadonlySet<string>): Promise<void> {
+  await removeLeftOvers(dirname(file), (name) => name === basename(file));
   const before = await readFile(file, 'utf8').catch((error) => {
     if (isMissing(error)) return '';
     throw error;
   });
-  const kept = before.split('\n').flatMap((text) => {
+  const next = new Map<string, { text: string }>();
+  for (const text of before.split('\n')) {
     const id = idIn(text);
-    const newer = id === null ? undefined : added.get(id);
-    if (newer === undefined) return id === null ? [] : [{ text }];
-    added.delete(newer.id);
-    return [newer];
-  });
+    if (id !== null && !unfiled.has(id)) next.set(id, { text });
+  }
   // A stale line that is absent was removed with an older file.
-  const fresh = [...added.values()].filter(({ isStale }) => !isStale);
-  await writeWhole(file, linesText([...kept, ...fresh]));
+  for (const line of lines) if (!line.isStale || next.has(line.id)) next.set(line.id, line);
+  await writeWhole(file, linesText([...next.values()]));
 }
 
 function linesText(lines: readonly { text: string }[]): string {

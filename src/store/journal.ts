@@ -319,11 +319,12 @@ const AT = `
   select n, changed as mark, 0 as isFirst, ${ENTRY_COLUMNS} from journal where number_in(n, @at) order by n`;
 // Entries up to `@after` are known already, so their text is not read again.
 const UNFILED = `
-  select n, changed, filed = 'stale' as isStale, status, finished_at as finishedAt,
+  select n, id, changed, filed = 'stale' as isStale, status, finished_at as finishedAt,
     case when changed > @after then entry end as entry, case when changed > @after then results end as results
   from journal where filed <> 'archive' order by n`;
-type UnfiledRow = Omit<EntryRow, 'entry'> & { n: number; isStale: number; entry: string | null };
-const FILE = `update journal set filed = 'archive' where n = @n and changed = @changed`;
+type UnfiledRow = Omit<EntryRow, 'entry'> & { n: number; id: string; isStale: number; entry: string | null };
+const FILE = `
+  update journal set filed = case changed when @changed then 'archive' else 'stale' end where n = @n`;
 
 export function journalStore(database: db.Database): JournalStore {
   return {
@@ -341,8 +342,8 @@ export function journalStore(database: db.Database): JournalStore {
     async unfiled(after) {
       const since = { after: after ?? Number.MAX_SAFE_INTEGER };
       const rows = await database.settled(() => db.all<UnfiledRow>(UNFILED, since));
-      return rows.map(({ n, changed, isStale, entry, ...row }) => ({
-        ...{ n, changed, isStale: isStale === 1, isPending: row.status === 'pending' },
+      return rows.map(({ n, id, changed, isStale, entry, ...row }) => ({
+        ...{ n, id, changed, isStale: isStale === 1, isPending: row.status === 'pending' },
         entry: entry === null ? null : entryOf({ ...row, changed, entry }),
       }));
     },

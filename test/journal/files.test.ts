@@ -205,6 +205,60 @@ describe('after a crash', () => {
       'turn-3',
     ]);
   });
+
+  it('with more to archive than at once, no line is there twice though older entries have ended since', async () => {
+    await enter(intent('old'));
+    await enter(...Array.from({ length: 750 }, (_, n) => [intent(`${n}`), outcome(`${n}`)]).flat());
+    const filed = () => Promise.reject(new Error('the process ends'));
+    await (await start({ store: { ...store, filed } })).stop();
+    running.pop();
+    expect(await archive('2026-01-02'), 'of 550, and the store knows of none').toHaveLength(500);
+    await enter(outcome('old'));
+    await start();
+    const all = ['turn-old', ...Array.from({ length: 550 }, (_, n) => `turn-${n}`)];
+    expect((await archive('2026-01-02')).map(({ id }) => id)).toEqual(all);
+  });
+
+  it('an archived line of an entry that is among the newest again is not there twice later', async () => {
+    for (let n = 0; n < 203; n++) await enter(intent(`${n}`), outcome(`${n}`));
+    // A power cut took the newest entries from the store, but not what was archived because of them.
+    await mkdir(join(folder, 'archive'));
+    const [, , , , lost] = await store.journal({ at: (await store.unfiled(null)).map(({ n }) => n) });
+    await writeFile(join(folder, 'archive/2026-01-02.jsonl'), `${JSON.stringify(lost?.entry)}\n`);
+    const journal = await start();
+    expect(await archive('2026-01-02')).toHaveLength(3);
+    for (const id of ['x', 'y']) {
+      await enter(intent(id), outcome(id));
+      await journal.caughtUp();
+    }
+    expect((await archive('2026-01-02')).map(({ id }) => id)).toEqual(
+      Array.from({ length: 5 }, (_, n) => `turn-${n}`),
+    );
+  });
+
+  it('half of a rewritten archive is removed', async () => {
+    for (let n = 0; n < 201; n++) await enter(intent(`${n}`), outcome(`${n}`));
+    const half = join(folder, 'archive/.2026-01-02.jsonl.1-1.tmp');
+    await mkdir(dirname(half));
+    await writeFile(half, '{"id');
+    await utimes(half, 1, 1);
+    await start();
+    expect(await readdir(dirname(half))).toEqual(['2026-01-02.jsonl']);
+  });
+});
+
+it('after a day whose archive cannot be written, no line of another day is there twice', async () => {
+  const yesterday = AT - 86_400_000;
+  await enter(intent('old', yesterday), outcome('old'));
+  for (let n = 0; n < 201; n++) await enter(intent(`${n}`), outcome(`${n}`));
+  const blocked = join(folder, 'archive/2026-01-02.jsonl');
+  await mkdir(join(blocked, 'x'), { recursive: true });
+  const journal = await start();
+  expect(warnings).toEqual(['working.log cannot be written; retrying']);
+  await rm(blocked, { recursive: true });
+  await journal.caughtUp();
+  expect(await archive('2026-01-01')).toHaveLength(1);
+  expect(await archive('2026-01-02')).toHaveLength(1);
 });
 
 describe('what was forgotten', () => {
@@ -228,6 +282,19 @@ describe('what was forgotten', () => {
     expect(await everything()).not.toContain('4711');
     expect(await everything()).toContain(FORGOTTEN);
     expect((await journalBelow(folder)).length, 'no entry is gone').toBe(204);
+  });
+
+  it('while it is being archived, is in no file', async () => {
+    await receive(store, [message('1', SECRET)]);
+    for (let n = 0; n < 200; n++) await enter(intent(`${n}`), outcome(`${n}`));
+    const filed: Store['filed'] = async (entries) => {
+      await store.eraseWords(CHAT, phraseOf('4711'), FORGOTTEN);
+      await store.filed(entries);
+    };
+    const journal = await start({ store: { ...store, filed } });
+    await journal.caughtUp();
+    expect(await everything()).not.toContain('4711');
+    expect((await journalBelow(folder)).length).toBe(201);
   });
 
   it('is found where only the journal still has it', async () => {
