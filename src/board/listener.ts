@@ -12,7 +12,7 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { OVER } from '../core/clock.js';
+import { OVER, orAfter, systemClock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { AppOptions } from './app.js';
 import { type DoorRefusal, refusalOf, refuseUpgrade } from './guard.js';
@@ -26,6 +26,8 @@ interface ConnectionLimits {
   idleMs: number;
   /** Without a byte in either direction while an answer is sent. */
   silenceMs: number;
+  /** For the next gateway, while a new configuration is taken in. */
+  awayMs: number;
 }
 
 export interface BoardOptions extends AppOptions {
@@ -42,16 +44,25 @@ export const LIMITS: ConnectionLimits = {
   requestMs: 30_000,
   idleMs: 65_000,
   silenceMs: 60_000,
+  awayMs: 10_000,
 };
 const SOCKET_LIMITS: SocketLimits = { most: 256, heartbeatMs: 30_000, unreadBytes: 8_000_000 };
-/** Time for running requests once the listener closes. */
+/** Time for running requests once the listener, or what it serves, ends. */
 const CLOSE_MS = 2000;
+const GOING_AWAY = 1001;
+const SERVICE_RESTART = 1012;
+const STOPPING = 'The gateway is stopping.';
+const AWAY: DoorRefusal = {
+  status: 503,
+  error: 'The gateway takes in a new configuration; try again.',
+  headers: { 'retry-after': '2' },
+};
 const MOST_HEADER_BYTES = 16_384;
 const LOOK_EVERY_MS = 1_000;
 
 export async function startBoard(options: BoardOptions) {
   const { host, log, limits = LIMITS } = options;
-  const closing = new AbortController();
+  const present = createPresent(options, limits);
   const server = createServer({
     maxHeaderSize: MOST_HEADER_BYTES,
     connectionsCheckingInterval: Math.min(LOOK_EVERY_MS, limits.headersMs),
@@ -59,13 +70,13 @@ export async function startBoard(options: BoardOptions) {
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.idleMs,
     // From Node 22.21 on; before, every upgrade offer is an `upgrade` event.
-    shouldUpgradeCallback: (request: IncomingMessage) => isForSocket(request, options),
+    shouldUpgradeCallback: (request: IncomingMessage) => isForSocket(request, present.last().options),
   } as ServerOptions);
   server.timeout = limits.silenceMs;
   // Their total size is limited instead.
   server.maxHeadersCount = 0;
-  const sockets = takeUpgrades(server, options);
-  answerRequests(server, options, closing.signal);
+  takeUpgrades(server, present);
+  answerRequests(server, present);
   await listen(server, options);
   const { port } = server.address() as AddressInfo;
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
@@ -73,15 +84,16 @@ export async function startBoard(options: BoardOptions) {
   return {
     url,
     port,
+    /**
+     * Serves these from now on; null: requests wait for the next. Resolves when nothing is being answered any more from
+     * those before, whose sockets are told to connect again.
+     */
+    serve: present.replace,
     /** Accepts no new requests and resolves when the running ones have ended. */
     close: () =>
       new Promise<void>((resolve) => {
-        closing.abort(OVER);
-        sockets.close();
-        const cut = setTimeout(() => {
-          server.closeAllConnections();
-          sockets.cut();
-        }, CLOSE_MS);
+        const cut = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
+        void present.close();
         server.close(() => {
           clearTimeout(cut);
           resolve();
@@ -103,38 +115,138 @@ function listen(server: Server, { host, port, log }: BoardOptions): Promise<void
   });
 }
 
-function answerRequests(server: Server, options: BoardOptions, closing: AbortSignal): void {
-  let app: Promise<RequestListener> | null = null;
+type Present = ReturnType<typeof createPresent>;
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    try {
-      app ??= import('./app.js').then(({ createApp }) => createApp(options, closing));
-      (await app)(request, response);
-    } catch (error) {
-      options.log.error({ err: error }, 'HTTP listener failed to answer');
-      response.writeHead(500).end();
-    }
+/** Of the gateways that follow one another when the configuration changes, the one that answers. */
+function createPresent(first: BoardOptions, limits: ConnectionLimits) {
+  let last = serving(first);
+  let isServing = true;
+  let isOver = false;
+  let waiting: (() => void)[] = [];
+
+  function go(): void {
+    const all = waiting;
+    waiting = [];
+    for (const proceed of all) proceed();
   }
 
-  function take(request: IncomingMessage, response: ServerResponse, begin: () => void): void {
+  return {
+    last: () => last,
+    isOver: () => isOver,
+    /** null: there is none, and there has been none for `limits.awayMs`. */
+    async one(): Promise<Serving | null> {
+      if (!isServing && !isOver) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, limits.awayMs);
+          waiting.push(() => {
+            clearTimeout(timer);
+            resolve();
+          });
+        });
+      }
+      return isServing ? last : null;
+    },
+    async replace(next: BoardOptions | null): Promise<void> {
+      const before = last;
+      isServing = next !== null;
+      if (next !== null) last = serving(next);
+      go();
+      await before.end(SERVICE_RESTART);
+    },
+    async close(): Promise<void> {
+      isOver = true;
+      go();
+      await last.end(GOING_AWAY);
+    },
+  };
+}
+
+type Serving = ReturnType<typeof serving>;
+
+/** Routes and sockets of one gateway, loaded with the first request that needs them. */
+function serving(options: BoardOptions) {
+  const { tasks, log, sockets: limits = SOCKET_LIMITS } = options;
+  const closing = new AbortController();
+  const answering = new Set<ServerResponse>();
+  /** Connections between guard and handshake. */
+  const coming = new Set<Duplex>();
+  let app: Promise<RequestListener> | null = null;
+  let sockets: Promise<Sockets> | null = null;
+  let settled = () => {};
+
+  return {
+    options,
+    closing: closing.signal,
+    async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+      answering.add(response);
+      response.once('close', () => {
+        answering.delete(response);
+        if (answering.size === 0) settled();
+      });
+      try {
+        app ??= import('./app.js').then(({ createApp }) => createApp(options, closing.signal));
+        (await app)(request, response);
+      } catch (error) {
+        log.error({ err: error }, 'HTTP listener failed to answer');
+        response.writeHead(500).end();
+      }
+    },
+    async shakeHands(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
+      if (tasks === undefined || !isForSocket(request, options)) {
+        return refuseUpgrade(socket, { status: 404, error: 'no such upgrade; ask without one' });
+      }
+      coming.add(socket);
+      try {
+        sockets ??= import('./socket.js').then(({ createSockets }) => createSockets(tasks, limits, log));
+        const { take } = await sockets;
+        if (closing.signal.aborted) return refuseUpgrade(socket, { status: 503, error: STOPPING });
+        const full = take(request, socket, head);
+        if (full !== null) refuseUpgrade(socket, full);
+      } catch (error) {
+        log.error({ err: error }, 'HTTP listener failed to open a socket');
+        refuseUpgrade(socket, { status: 500, error: 'internal error' });
+      } finally {
+        coming.delete(socket);
+      }
+    },
+    /** `code`: for the sockets. */
+    async end(code: number): Promise<void> {
+      if (closing.signal.aborted) return;
+      closing.abort(OVER);
+      const open = await sockets;
+      const answered = new Promise<void>((resolve) => {
+        settled = resolve;
+        if (answering.size === 0) resolve();
+      });
+      await orAfter(Promise.all([answered, open?.close(code)]), CLOSE_MS, systemClock);
+      for (const response of answering) response.destroy();
+      for (const socket of coming) socket.destroy();
+      open?.cut();
+    },
+  };
+}
+
+function answerRequests(server: Server, present: Present): void {
+  async function take(request: IncomingMessage, response: ServerResponse, begin: () => void): Promise<void> {
     const { socket } = request;
     response.once('finish', () => {
       // An unread rest of a request goes with its connection.
       if (!request.complete) socket.destroySoon();
-      if (closing.aborted) server.closeIdleConnections();
+      if (present.isOver()) server.closeIdleConnections();
     });
-    const refusal = refusalOf(request, options);
-    if (refusal !== null) {
-      refuse(request, response, refusal);
-      return;
-    }
+    const serving = await present.one();
+    const refusal = serving === null ? AWAY : refusalOf(request, serving.options);
+    if (serving === null || refusal !== null) return refuse(request, response, refusal ?? AWAY);
     begin();
-    void answer(request, response);
+    await serving.answer(request, response);
   }
 
-  server.on('request', (request, response) => take(request, response, () => {}));
+  server.on('request', (request, response) => void take(request, response, () => {}));
   // `Expect: 100-continue`: the client sends its body only once it is admitted.
-  server.on('checkContinue', (request, response) => take(request, response, () => response.writeContinue()));
+  server.on(
+    'checkContinue',
+    (request, response) => void take(request, response, () => response.writeContinue()),
+  );
 }
 
 /** Closes the connection if the request has an unread rest. */
@@ -149,46 +261,18 @@ function refuse(
 }
 
 /** Upgrades pass the guard before the handshake; the socket library is loaded only then. */
-function takeUpgrades(server: Server, options: BoardOptions): { close(): void; cut(): void } {
-  const { tasks, log, sockets: limits = SOCKET_LIMITS } = options;
-  let sockets: Promise<Sockets> | null = null;
-  let isClosing = false;
-  /** Connections between guard and handshake. */
-  const coming = new Set<Duplex>();
-
+function takeUpgrades(server: Server, present: Present): void {
   server.on('upgrade', async (request: IncomingMessage, duplex: Duplex, head: Buffer) => {
     const socket = duplex as Socket;
-    socket.on('error', (error) => log.debug({ err: error }, 'connection for a socket broke off'));
-    const refusal = refusalOf(request, options);
+    socket.on('error', (error) =>
+      present.last().options.log.debug({ err: error }, 'connection for a socket broke off'),
+    );
+    const serving = await present.one();
+    if (serving === null) return refuseUpgrade(socket, AWAY);
+    const refusal = refusalOf(request, serving.options);
     if (refusal !== null) return refuseUpgrade(socket, refusal);
-    if (tasks === undefined || !isForSocket(request, options)) {
-      return refuseUpgrade(socket, { status: 404, error: 'no such upgrade; ask without one' });
-    }
-    coming.add(socket);
-    try {
-      sockets ??= import('./socket.js').then(({ createSockets }) => createSockets(tasks, limits, log));
-      const { take } = await sockets;
-      if (isClosing) return refuseUpgrade(socket, { status: 503, error: 'The gateway is stopping.' });
-      const full = take(request, socket, head);
-      if (full !== null) refuseUpgrade(socket, full);
-    } catch (error) {
-      log.error({ err: error }, 'HTTP listener failed to open a socket');
-      refuseUpgrade(socket, { status: 500, error: 'internal error' });
-    } finally {
-      coming.delete(socket);
-    }
+    await serving.shakeHands(request, socket, head);
   });
-
-  return {
-    close() {
-      isClosing = true;
-      void sockets?.then(({ close }) => close());
-    },
-    cut() {
-      for (const socket of coming) socket.destroy();
-      void sockets?.then(({ cut }) => cut());
-    },
-  };
 }
 
 function isForSocket({ method, url = '', headers }: IncomingMessage, { tasks }: BoardOptions): boolean {

@@ -25,7 +25,6 @@ export interface SocketLimits {
   unreadBytes: number;
 }
 
-const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
 const FULL: DoorRefusal = {
   status: 429,
@@ -39,18 +38,11 @@ const LARGE_BYTES = 65_536;
 type Submitted = ReturnType<typeof SocketMessage.parse> & { type: 'task:submit' };
 
 export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log) {
-  const server = new WebSocketServer({
-    noServer: true,
-    clientTracking: false,
-    // A larger message closes the socket with 1009. A compressed one could expand far beyond its own size.
-    maxPayload: MOST_BODY_BYTES,
-    perMessageDeflate: false,
-  });
+  const server = createHandshakes();
   /** The longest silent socket comes first. */
   const open = new Map<WebSocket, { session: SocketSession; answers: boolean }>();
   let heartbeat: NodeJS.Timeout | null = null;
-
-  server.on('wsClientError', (error, socket) => refuseUpgrade(socket, { status: 400, error: error.message }));
+  let emptied = () => {};
 
   function begin(line: WebSocket): void {
     const session = new SocketSession(line, tasks, limits.unreadBytes, log);
@@ -86,7 +78,9 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log) {
 
   function forget(line: WebSocket): void {
     open.delete(line);
-    if (open.size > 0 || heartbeat === null) return;
+    if (open.size > 0) return;
+    emptied();
+    if (heartbeat === null) return;
     clearInterval(heartbeat);
     heartbeat = null;
   }
@@ -109,13 +103,30 @@ export function createSockets(tasks: Tasks, limits: SocketLimits, log: Log) {
       server.handleUpgrade(request, socket, head, begin);
       return null;
     },
-    close() {
-      for (const line of open.keys()) line.close(GOING_AWAY, 'the gateway is stopping');
+    /** Resolves when the other sides have closed, too. */
+    close(code: number): Promise<void> {
+      for (const line of open.keys()) line.close(code, 'the gateway is stopping');
+      return new Promise((resolve) => {
+        emptied = resolve;
+        if (open.size === 0) resolve();
+      });
     },
     cut() {
       for (const [line, { session }] of open) drop(line, session);
     },
   };
+}
+
+function createHandshakes(): WebSocketServer {
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    // A larger message closes the socket with 1009. A compressed one could expand far beyond its own size.
+    maxPayload: MOST_BODY_BYTES,
+    perMessageDeflate: false,
+  });
+  server.on('wsClientError', (error, socket) => refuseUpgrade(socket, { status: 400, error: error.message }));
+  return server;
 }
 
 class SocketSession {

@@ -292,7 +292,7 @@ describe('the stream of a task', () => {
   });
 
   it('is given up where it is not read for long', async () => {
-    const limits = { headersMs: 300, requestMs: 700, idleMs: 300, silenceMs: 300 };
+    const limits = { headersMs: 300, requestMs: 700, idleMs: 300, silenceMs: 300, awayMs: 0 };
     await start({ limits, streams: { streams: 8, quietMs: 20 } });
     const socket = connect(board.port, '127.0.0.1');
     sockets.push(socket);

@@ -219,7 +219,7 @@ describe('a request', () => {
   });
 
   it('that comes a byte at a time, or not at all, is given up', async () => {
-    const limits = { headersMs: 200, requestMs: 400, idleMs: 200, silenceMs: 300 };
+    const limits = { headersMs: 200, requestMs: 400, idleMs: 200, silenceMs: 300, awayMs: 0 };
     await start({ limits });
     const head = 'POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\n';
     const said = await Promise.all(['', '{"goal"'].map((begun) => raw(board.port, `${head}${begun}`)));
