@@ -1,10 +1,12 @@
 /** Around every place: skip link, head with menu and connection, and the place itself, whose code comes with the first visit. */
-import type { ComponentType } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
-import { ask, isSignedIn, read } from './api.ts';
+import { Component, type ComponentChildren, type ComponentType } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { isSignedIn } from './api.ts';
 import { useTexts } from './app.ts';
-import { connect, connection, disconnect } from './live.ts';
-import { addressOf, PLACES, type PlaceName, place } from './place.ts';
+import { Icon } from './kit/icons.tsx';
+import { connection } from './live.ts';
+import { addressOf, go, PLACES, type PlaceName, place } from './place.ts';
+import { begin, hello, signOut } from './session.ts';
 import { SignIn } from './sign-in.tsx';
 
 const LOAD: Record<PlaceName, () => Promise<{ default: ComponentType }>> = {
@@ -17,60 +19,141 @@ const LOAD: Record<PlaceName, () => Promise<{ default: ComponentType }>> = {
 };
 
 export function Frame() {
-  const texts = useTexts();
+  const { frame } = useTexts();
   const name = place.value.name ?? 'chat';
+  const isSignIn = isSignedIn.value === false;
+  useEffect(() => void begin(), []);
   useEffect(() => {
-    read('api/board/hello')
-      .then(() => {
-        isSignedIn.value = true;
-        connect();
-      })
-      .catch(() => {});
-  }, []);
-  if (isSignedIn.value === false) return <SignIn />;
+    document.title = isSignIn ? 'coterie' : `${frame[name]} · coterie`;
+  }, [frame, name, isSignIn]);
+  useEffect(() => {
+    if (hello.value?.isSetupDue && place.value.name === null) go(addressOf('setup'), true);
+  }, [hello.value]);
+  if (isSignIn) return <SignIn />;
   return (
     <>
-      <a class="skip" href="#main">
-        {texts.frame.skip}
+      <a
+        class="skip"
+        href={addressOf(name)}
+        onClick={(event) => {
+          // Behind `#` stands where one is.
+          event.preventDefault();
+          document.getElementById('main')?.focus();
+        }}
+      >
+        {frame.skip}
       </a>
-      <header>
-        <nav aria-label={texts.frame.main}>
-          {PLACES.map((each) => (
-            <a key={each} href={addressOf(each)} {...(each === name && { 'aria-current': 'page' })}>
-              {texts.frame[each]}
-            </a>
-          ))}
-        </nav>
-        <p role="status" aria-label={texts.frame.connection}>
-          {texts.frame[connection.value]}
-        </p>
-        <button
-          type="button"
-          onClick={async () => {
-            await ask('api/session', { method: 'DELETE' });
-            disconnect();
-            isSignedIn.value = false;
-          }}
-        >
-          {texts.frame.signOut}
-        </button>
-      </header>
+      <Head name={name} />
       <main id="main" tabIndex={-1}>
-        <Inside name={name} />
+        {isSignedIn.value && (
+          <Boundary key={name}>
+            <Inside name={name} />
+          </Boundary>
+        )}
       </main>
     </>
   );
 }
 
+function Head({ name }: { name: PlaceName }) {
+  const { frame } = useTexts();
+  const id = useId();
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <header
+      class="head"
+      onKeyDown={({ key }) => {
+        if (key === 'Escape') setOpen(false);
+      }}
+    >
+      <span class="brand" aria-hidden="true">
+        coterie
+      </span>
+      <p class={`connection ${connection.value}`} role="status" aria-label={frame.connection}>
+        {frame[connection.value]}
+      </p>
+      <button
+        type="button"
+        class="quiet menu"
+        aria-label={frame.menu}
+        aria-expanded={isOpen}
+        aria-controls={id}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <Icon name={isOpen ? 'close' : 'menu'} />
+      </button>
+      <nav id={id} aria-label={frame.main} class={isOpen ? 'open' : ''}>
+        {PLACES.map((each) => (
+          <a
+            key={each}
+            href={addressOf(each)}
+            {...(each === name && { 'aria-current': 'page' })}
+            onClick={() => setOpen(false)}
+          >
+            <Icon name={each} />
+            {frame[each]}
+          </a>
+        ))}
+        {hello.value?.signedInBy === 'session' && (
+          <button type="button" class="quiet sign-out" onClick={signOut}>
+            <Icon name="signOut" />
+            {frame.signOut}
+          </button>
+        )}
+      </nav>
+    </header>
+  );
+}
+
+/** The name of the place that had the focus last: after a change of place, the new one takes it. */
 function Inside({ name }: { name: PlaceName }) {
   const [Loaded, setLoaded] = useState<ComponentType | null>(null);
+  const [fault, setFault] = useState<unknown>(null);
   useEffect(() => {
     let isOver = false;
-    setLoaded(null);
-    LOAD[name]().then((module) => isOver || setLoaded(() => module.default));
+    LOAD[name]()
+      .then((module) => isOver || setLoaded(() => module.default))
+      .catch(setFault);
     return () => {
       isOver = true;
     };
   }, [name]);
+  const before = useRef(lastPlace);
+  useEffect(() => {
+    if (Loaded === null) return;
+    if (before.current !== null && before.current !== name) document.getElementById('main')?.focus();
+    lastPlace = name;
+  }, [Loaded, name]);
+  // An update of the gateway takes the old files away.
+  if (fault !== null) return <Broken />;
   return Loaded && <Loaded />;
+}
+
+let lastPlace: PlaceName | null = null;
+
+/** A fault of a place leaves the frame in place. */
+class Boundary extends Component<{ children: ComponentChildren }, { isBroken: boolean }> {
+  override state = { isBroken: false };
+
+  static override getDerivedStateFromError() {
+    return { isBroken: true };
+  }
+
+  override render() {
+    return this.state.isBroken ? <Broken /> : this.props.children;
+  }
+}
+
+function Broken() {
+  const { frame } = useTexts();
+  return (
+    <div class="place">
+      <p role="alert">{frame.broken}</p>
+      <div>
+        <button type="button" onClick={() => location.reload()}>
+          {frame.reload}
+        </button>
+      </div>
+    </div>
+  );
 }

@@ -1,8 +1,8 @@
 /** Where a token is asked for: a form, and nothing else of the page. */
 import { useState } from 'preact/hooks';
-import { ask, isSignedIn, Refusal } from './api.ts';
+import { ask, Refusal } from './api.ts';
 import { useTexts } from './app.ts';
-import { connect } from './live.ts';
+import { begin } from './session.ts';
 import { filled } from './texts/texts.ts';
 
 export function SignIn() {
@@ -14,8 +14,7 @@ export function SignIn() {
     const token = new FormData(event.currentTarget as HTMLFormElement).get('token');
     try {
       await ask('api/session', { method: 'POST', json: { token } });
-      isSignedIn.value = true;
-      connect();
+      await begin();
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       const { status, retryAfter, message } = error;
@@ -33,8 +32,10 @@ export function SignIn() {
           {signIn.token}
           <input type="password" name="token" autocomplete="current-password" required />
         </label>
-        <p>{signIn.hint}</p>
-        <button type="submit">{signIn.signIn}</button>
+        <p class="soft small">{signIn.hint}</p>
+        <button type="submit" class="primary">
+          {signIn.signIn}
+        </button>
       </form>
       {fault !== null && <p role="alert">{fault}</p>}
     </main>

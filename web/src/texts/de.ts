@@ -18,6 +18,7 @@ export const de: Texts = {
     operations: 'Betrieb',
     setup: 'Einrichtung',
     failed: 'Das Gateway hat nicht geantwortet. Versuche es noch einmal.',
+    reload: 'Neu laden',
     broken: 'Dieser Teil der Seite ist ausgefallen. Lade sie neu.',
   },
   signIn: {
@@ -36,7 +37,9 @@ export const de: Texts = {
   setup: {},
   kit: {
     copyCode: 'Code kopieren',
+    copy: 'Kopieren',
     copied: 'Kopiert',
+    showAll: 'Alles zeigen ({size})',
     close: 'Schließen',
     cancel: 'Abbrechen',
     preview: 'Vorschau',

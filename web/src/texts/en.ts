@@ -16,6 +16,7 @@ export const en = {
     operations: 'Operations',
     setup: 'Setup',
     failed: 'The gateway did not answer. Try again.',
+    reload: 'Reload',
     broken: 'This part of the page failed. Reload it.',
   },
   signIn: {
@@ -34,7 +35,9 @@ export const en = {
   setup: {},
   kit: {
     copyCode: 'Copy code',
+    copy: 'Copy',
     copied: 'Copied',
+    showAll: 'Show all of it ({size})',
     close: 'Close',
     cancel: 'Cancel',
     preview: 'Preview',

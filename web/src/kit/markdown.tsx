@@ -1,0 +1,202 @@
+/**
+ * Markdown of messages and files as elements, made from the parser's tokens: no HTML string exists. While a text grows, its
+ * finished blocks stay as they are and only the last one is made anew.
+ */
+import MarkdownIt, { type Token } from 'markdown-it';
+import withCjkEmphasis from 'markdown-it-cjk-friendly';
+import { type ComponentChild, createElement, type VNode } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import { useTexts } from '../app.ts';
+import { filled } from '../texts/texts.ts';
+import { CodeBlock } from './code.tsx';
+import { languageOfPage, sizeInWords } from './words.ts';
+
+/** A longer text is folded: it costs a phone seconds. */
+const MOST_CHARS = 20_000;
+const FOLDED_CHARS = 4_000;
+/** Deeper lists and quotes are shown as written. */
+const MAX_DEPTH = 60;
+
+const parser = new MarkdownIt({ html: false, linkify: true, typographer: false, maxNesting: MAX_DEPTH });
+// `[Luna]: hello` is dialogue. Without references, every block can be read by itself.
+parser.disable('reference');
+parser.use(withCjkEmphasis);
+parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
+// `linkOf` decides which are links.
+parser.validateLink = () => true;
+
+/** `isGrowing`: more of it will come. `level`: of the heading that it stands under. */
+export function Markdown({
+  text,
+  isGrowing = false,
+  level = 2,
+}: {
+  text: string;
+  isGrowing?: boolean;
+  level?: number;
+}) {
+  const { kit } = useTexts();
+  // A text that was seen growing is not folded under the eyes of its reader.
+  const [isOpen, setOpen] = useState(isGrowing);
+  const finished = useRef<Finished>({ source: '', blocks: [] });
+  const isFolded = text.length > MOST_CHARS && !isOpen && !isGrowing;
+  const shown = isFolded ? beginningOf(text) : text;
+  const [next, blocks] = grown(finished.current, shown, isGrowing, level);
+  finished.current = next;
+  return (
+    <div class="markdown">
+      {blocks}
+      {isFolded && (
+        <button type="button" class="quiet" onClick={() => setOpen(true)}>
+          {filled(kit.showAll, { size: sizeInWords(text.length, languageOfPage()) })}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Plain words, folded like Markdown. */
+export function PlainText({ text }: { text: string }) {
+  const { kit } = useTexts();
+  const [isOpen, setOpen] = useState(false);
+  const isFolded = text.length > MOST_CHARS && !isOpen;
+  return (
+    <div class="plain">
+      {isFolded ? beginningOf(text) : text}
+      {isFolded && (
+        <button type="button" class="quiet" onClick={() => setOpen(true)}>
+          {filled(kit.showAll, { size: sizeInWords(text.length, languageOfPage()) })}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function beginningOf(text: string): string {
+  const end = text.lastIndexOf('\n', FOLDED_CHARS);
+  return `${text.slice(0, end > FOLDED_CHARS / 2 ? end : FOLDED_CHARS)}…`;
+}
+
+/** Blocks at the beginning of a text that will not change any more, and where they end. */
+export interface Finished {
+  source: string;
+  blocks: VNode[];
+}
+
+/** The blocks of a text, of which those of `finished` are not made again. */
+export function grown(
+  finished: Finished,
+  text: string,
+  isGrowing: boolean,
+  level: number,
+): [next: Finished, blocks: VNode[]] {
+  const known = text.startsWith(finished.source) ? finished : { source: '', blocks: [] };
+  const rest = text.slice(known.source.length);
+  const cut = isGrowing ? lastBlockIn(rest) : 0;
+  const done = [...known.blocks, ...blocksOf(rest.slice(0, cut), level, known.blocks.length)];
+  const next = cut === 0 ? known : { source: text.slice(0, known.source.length + cut), blocks: done };
+  const last = rest.slice(cut);
+  // One endless paragraph: reading it again for every word would cost more and more.
+  if (isGrowing && last.length > MOST_CHARS) {
+    return [next, [...done, <p class="plain">{last}</p>]];
+  }
+  return [next, [...done, ...blocksOf(last, level, done.length, isGrowing)]];
+}
+
+/** Where the last block begins; all before it are closed for good. */
+function lastBlockIn(source: string): number {
+  const tokens = parser.parse(source, {});
+  const starts = tokens.flatMap(({ level, nesting, map }) =>
+    level === 0 && nesting >= 0 && map ? [map[0]] : [],
+  );
+  const line = starts.length > 1 ? (starts.at(-1) ?? 0) : 0;
+  let at = 0;
+  for (let n = 0; n < line; n++) at = source.indexOf('\n', at) + 1;
+  return at;
+}
+
+/** `first`: the number of the first one, its key. `isOpen`: the last one still grows. */
+function blocksOf(source: string, level: number, first: number, isOpen = false): VNode[] {
+  const tokens = parser.parse(source, {});
+  if (tokens.some((token) => token.level >= MAX_DEPTH - 1)) return [<p class="plain">{source}</p>];
+  const blocks = elementsOf(tokens, level, isOpen) as VNode[];
+  return blocks.map((block, n) => {
+    block.key = first + n;
+    return block;
+  });
+}
+
+/** Elements of tokens, which open and close in pairs. */
+function elementsOf(tokens: Token[], level: number, isOpen: boolean): ComponentChild[] {
+  const stack: { token: Token | null; children: ComponentChild[] }[] = [{ token: null, children: [] }];
+  for (const [n, token] of tokens.entries()) {
+    const top = stack.at(-1);
+    if (top === undefined) break;
+    if (token.nesting === 1) stack.push({ token, children: [] });
+    else if (token.nesting === -1) {
+      stack.pop();
+      const made = top.token && elementOf(top.token, top.children, level);
+      stack.at(-1)?.children.push(made);
+    } else top.children.push(...leafOf(token, level, isOpen && n === tokens.length - 1));
+  }
+  return stack[0]?.children ?? [];
+}
+
+const PLAIN_TAGS = new Set(['ul', 'ol', 'li', 'blockquote', 'thead', 'tbody', 'tr', 'strong', 'em', 's']);
+
+function elementOf(token: Token, children: ComponentChild[], level: number): ComponentChild {
+  const { tag, hidden } = token;
+  if (tag === 'p') return hidden ? createElement('span', null, children) : createElement('p', null, children);
+  if (/^h[1-6]$/.test(tag)) {
+    return createElement(`h${Math.min(6, Number(tag[1]) + level)}`, null, children);
+  }
+  if (tag === 'table') {
+    return (
+      <div class="scrolls">
+        <table>{children}</table>
+      </div>
+    );
+  }
+  if (tag === 'th' || tag === 'td') {
+    const isRight = `${token.attrGet('style')}`.includes('right');
+    return createElement(tag, isRight ? { class: 'number' } : null, children);
+  }
+  if (tag === 'a') return linkOf(textOf(token, 'href'), children);
+  if (tag === 'ol') return createElement('ol', { start: Number(token.attrGet('start') ?? 1) }, children);
+  return createElement(PLAIN_TAGS.has(tag) ? tag : 'span', null, children);
+}
+
+function leafOf(token: Token, level: number, isOpen: boolean): ComponentChild[] {
+  const { type, content, info, children } = token;
+  if (type === 'inline') return elementsOf(children ?? [], level, false);
+  if (type === 'fence' || type === 'code_block') {
+    const language = info.trim().split(/\s+/)[0] ?? '';
+    return [<CodeBlock code={content.replace(/\n$/, '')} language={language} isOpen={isOpen} />];
+  }
+  if (type === 'code_inline') return [<code>{content}</code>];
+  if (type === 'hr') return [<hr />];
+  if (type === 'hardbreak') return [<br />];
+  if (type === 'softbreak') return ['\n'];
+  // A picture would tell its server who reads this: it is a link.
+  if (type === 'image') return [linkOf(textOf(token, 'src'), [content || textOf(token, 'src')])];
+  return [content];
+}
+
+function textOf(token: Token, attribute: 'href' | 'src'): string {
+  return String(token.attrGet(attribute) ?? '');
+}
+
+/** Plain words where the address leads anywhere but to the web, a mailbox, or below this page. */
+function linkOf(address: string, children: ComponentChild[]): ComponentChild {
+  if (!mayLead(address)) return <span>{children}</span>;
+  return (
+    <a href={address} target="_blank" rel="noopener noreferrer">
+      {children}
+    </a>
+  );
+}
+
+export function mayLead(address: string): boolean {
+  if (!URL.canParse(address, 'https://page.invalid/')) return false;
+  return ['http:', 'https:', 'mailto:'].includes(new URL(address, 'https://page.invalid/').protocol);
+}
