@@ -59,13 +59,14 @@ function Head({ name }: { name: PlaceName }) {
   const { frame } = useTexts();
   const id = useId();
   const [isOpen, setOpen] = useState(false);
+  useEffect(() => {
+    if (!isOpen) return;
+    const close = ({ key }: KeyboardEvent) => key === 'Escape' && setOpen(false);
+    addEventListener('keydown', close);
+    return () => removeEventListener('keydown', close);
+  }, [isOpen]);
   return (
-    <header
-      class="head"
-      onKeyDown={({ key }) => {
-        if (key === 'Escape') setOpen(false);
-      }}
-    >
+    <header class="head">
       <span class="brand" aria-hidden="true">
         coterie
       </span>
