@@ -10,8 +10,8 @@ import { hearersIn } from './feeds.js';
 import { forgetEntries, interruptTurn, SEND_END } from './journal.js';
 import { ended, putDeliveries, stopShown, UNKNOWN_IF_IN_DOUBT } from './outbox.js';
 import { addOffer, askQuestion, endCallsOf, endPersonalOffers } from './questions.js';
-import type { command } from './schema.js';
-import { columns, type Row } from './sql.js';
+import type { command, turn } from './schema.js';
+import { columns, type Some } from './sql.js';
 import { stopTasksIn } from './task-events.js';
 import { greet, reviseRoom } from './transcript.js';
 import { beganBefore, resetView } from './views.js';
@@ -20,10 +20,7 @@ type Effect<Kind extends CommandEffect['kind']> = Extract<CommandEffect, { kind:
 
 const COMMAND =
   'id roomId chatId senderId senderName administrator platformMessageId name argument afterMessage persona tries crashes';
-type CommandRow = Omit<
-  Row<typeof command>,
-  'account' | 'moves' | 'receivedAt' | 'state' | 'finishedAt' | 'twin' | 'leaseOwner' | 'leaseUntil'
->;
+type CommandRow = Some<typeof command, typeof COMMAND>;
 const TAKE = `
   update command set state = 'running', tries = tries + 1, lease_owner = @owner, lease_until = @until
   where id = @id and finished_at is null
@@ -134,14 +131,9 @@ export function commandStore(database: db.Database): CommandStore {
 
 const STOPPED = 'Somebody stopped this before its outcome was known.';
 
-interface OpenTurn {
-  id: string;
-  roomId: RoomId;
-  personaId: PersonaId;
-  batch: string;
-}
-const turnsWhere = (where: string) =>
-  `select ${columns('id roomId personaId batch')} from turn where room_id = ? and ${where}`;
+const OPEN_TURN = 'id roomId personaId batch';
+type OpenTurn = Some<typeof turn, typeof OPEN_TURN>;
+const turnsWhere = (where: string) => `select ${columns(OPEN_TURN)} from turn where room_id = ? and ${where}`;
 const RUNNING = turnsWhere(`state = 'running'`);
 const SUSPENDED = turnsWhere(`state in ('suspended', 'ready')`);
 const MOVE_FENCE_ON = 'update room set fence = fence + 1, lease_owner = null where id = ?';

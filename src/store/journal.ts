@@ -12,7 +12,8 @@ import type {
 } from '../core/journal.js';
 import type { Step } from '../core/transcript.js';
 import * as db from './db.js';
-import { columns } from './sql.js';
+import type { journal, outbox } from './schema.js';
+import { columns, type Some } from './sql.js';
 
 /** An unfinished task of a persona; must match the partial index. */
 export const IS_DELEGATED = `task.room_id is not null and task.status in ('pending', 'running')`;
@@ -121,16 +122,10 @@ export const CAUSE = `(
   select coalesce((select max(id) from message where number_in(id, turn.batch) and author_kind <> 'persona'), 0)
   from turn where turn.id = outbox.turn_id)`;
 /** The columns that tell the journal how an outbox entry ended. */
-export const SEND_END = columns('id turnId state platformMessageId error finishedAt');
-export interface SendEnd {
-  id: number;
-  turnId: string | null;
-  state: string;
-  platformMessageId: string | null;
-  error: string | null;
-  /** null: it has not ended. */
-  finishedAt: number | null;
-}
+const ENDED_SEND = 'id turnId state platformMessageId error finishedAt';
+export const SEND_END = columns(ENDED_SEND);
+/** `finishedAt` null: it has not ended. */
+export type SendEnd = Some<typeof outbox, typeof ENDED_SEND>;
 
 function sendEntryId(turnId: string, outboxId: number): string {
   return `turn-${turnId}-send-${outboxId}`;
@@ -205,11 +200,7 @@ const INTERRUPT_OF_TURN = changingEntries(INTERRUPTED, `${IS_LEFT} and ${doneBy(
 const INTERRUPT_OF_TASK = changingEntries(INTERRUPTED, `status = 'pending' and ${doneBy('@taskId')}`);
 const INTERRUPT = `update journal set ${INTERRUPTED}, changed = next_change() where n = @n`;
 const LEFT = `select n, id, turn_id as turnId from journal where ${IS_LEFT} and owner = @owner`;
-interface LeftRow {
-  n: number;
-  id: string;
-  turnId: string | null;
-}
+type LeftRow = Some<typeof journal, 'n id turnId'>;
 
 /** The turn is over: its open calls will have no outcome. */
 export function* interruptTurn(turnId: string, error: string, at: number): db.Verb<void> {
@@ -251,12 +242,7 @@ export function* endTaskEntries(
 // ── Forgetting ──────────────────────────────────────────────────────────────────────────────────────────────
 
 const WORDS = 'select n, id, entry, results from journal where wordless = 0 and';
-interface WordsRow {
-  n: number;
-  id: string;
-  entry: string;
-  results: string | null;
-}
+type WordsRow = Some<typeof journal, 'n id entry results'>;
 /** Except what was said after the message, and what a turn that answers later messages did. */
 const WORDS_UP_TO = `${WORDS} room_id = @room and persona_id = @personaId
   and (turn_id is null or not exists (
@@ -293,15 +279,10 @@ export function* forgetMessageEntries(ids: readonly number[]): db.Verb<void> {
 
 // ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-export const ENTRY_COLUMNS = 'changed, entry, status, results, finished_at as finishedAt';
+const ENTRY = 'changed entry status results finishedAt';
+export const ENTRY_COLUMNS = columns(ENTRY);
 /** An entry without its outcome, and the outcome's columns. */
-export interface EntryRow {
-  changed: number;
-  entry: string;
-  status: MattTurn['status'] | null;
-  results: string | null;
-  finishedAt: number | null;
-}
+export type EntryRow = Some<typeof journal, typeof ENTRY>;
 type PhaseRow = EntryRow & { n: number; mark: number; isFirst: number };
 
 const PHASES = `

@@ -7,10 +7,10 @@ import { addedLines, hasMarker, lineKey, lineKeys, linesOfText } from '../core/c
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { Fate, PromptMemory, Spoke, Trace, TraceStore, VersionStore } from '../core/memory.js';
 import { memoryPath, type Origins } from '../core/origin.js';
-import { isAfter, type Position, type StoredMessage } from '../core/transcript.js';
+import { isAfter, type StoredMessage } from '../core/transcript.js';
 import * as db from './db.js';
-import type { version } from './schema.js';
-import { bound, columns, insertInto, type Row } from './sql.js';
+import type { heard, version } from './schema.js';
+import { bound, columns, insertInto, type Some } from './sql.js';
 import { findView, MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
 
 // ── Untrusted lines: kept as digests, so that their text is not stored here ────────────────────────────────
@@ -56,9 +56,7 @@ const KEPT_VERSIONS = 200;
 /** The memory in the prompt of a persona's last answer in a room. */
 export const PROMPT_SNAPSHOT = 'memory dailyLog recalled summary';
 const VERSION = 'id chatId personaId file tier before after at cause';
-type VersionRow = Omit<Row<typeof version>, 'n' | 'undone' | 'tier'> & {
-  tier: (typeof version.$inferSelect)['tier'];
-};
+type VersionRow = Some<typeof version, typeof VERSION>;
 
 const DROP_OLDEST = `
   delete from version where chat_id = @chatId and persona_id = @personaId and n <= (
@@ -107,10 +105,7 @@ interface TracedRow extends MessageRow {
   state: 'waiting' | 'done';
 }
 
-interface Hearing extends Position {
-  personaId: PersonaId;
-  addressed: number;
-}
+type Hearing = Some<typeof heard, 'personaId heardAfter messageId addressed'>;
 
 /** The number of messages examined before other work may run. */
 const TRACED_AT_ONCE = 5_000;
@@ -149,8 +144,7 @@ const SPOKE = `
 const IN_BATCH = `
   select ${MESSAGE_COLUMNS} from message where number_in(id, ?) order by id`;
 const HEARINGS = `
-  select persona_id as personaId, heard_after as heardAfter, message_id as messageId, addressed
-  from heard where room_id = ? and message_id = ?`;
+  select ${columns('personaId heardAfter messageId addressed')} from heard where room_id = ? and message_id = ?`;
 // An archive in state `writing` does not count: the window has not moved past it yet.
 const ARCHIVE_OF = `
   select file from archived

@@ -12,7 +12,7 @@ import type { Attempt, LiveStore, OutboxStore, SendOutcome } from '../core/store
 import * as db from './db.js';
 import { CAUSE, endSends, journalSend, SEND_END, type SendEnd, turnOf } from './journal.js';
 import type { outbox } from './schema.js';
-import { bound, columns, insertInto, type Row } from './sql.js';
+import { bound, columns, insertInto, type Some } from './sql.js';
 import { greet } from './transcript.js';
 
 /** The destination of a delivery, and its time of creation. */
@@ -127,14 +127,10 @@ function asDelivery(id: number, { now, ...to }: SendTarget, entry: NewEntry): De
 
 // ── Sending ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-const DELIVERY = columns(
-  `id origin personaId speaker part body face replyTo chatId channel address threadId kind createdAt attempts
-    uncertainCuts uncertainCrashes notBefore platformMessageId shownKey mark`,
-);
-type OutboxRow = Omit<
-  Row<typeof outbox>,
-  'turnId' | 'state' | 'finishedAt' | 'error' | 'precedes' | 'leaseOwner' | 'leaseUntil'
->;
+const FIELDS = `id origin personaId speaker part body face replyTo chatId channel address threadId kind createdAt attempts
+  uncertainCuts uncertainCrashes notBefore platformMessageId shownKey mark`;
+const DELIVERY = columns(FIELDS);
+type OutboxRow = Some<typeof outbox, typeof FIELDS>;
 
 function toDelivery({ face, platformMessageId, shownKey, mark, ...entry }: OutboxRow): Delivery {
   const delivery: Delivery = { ...entry, personaId: entry.personaId || null, body: JSON.parse(entry.body) };
@@ -151,7 +147,7 @@ const DELIVERY_ORDER = 'case when precedes is null then id else precedes - 0.5 e
 const NEXT = `
   select ${DELIVERY}, ${columns('state leaseOwner leaseUntil')} from outbox
   where chat_id = ? and finished_at is null order by ${DELIVERY_ORDER} limit 1`;
-type NextRow = OutboxRow & { state: string; leaseOwner: string | null; leaseUntil: number };
+type NextRow = OutboxRow & Some<typeof outbox, 'state leaseOwner leaseUntil'>;
 // Counts as a crash if another process was sending it when its lease expired: it may have arrived.
 const CLAIM = `
   update outbox set state = 'sending', attempts = attempts + 1, lease_owner = @owner, lease_until = @until, mark = @mark,

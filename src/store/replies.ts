@@ -12,8 +12,8 @@ import { reactionText, type StoredReply, whoseWords } from '../core/transcript.j
 import { findChat } from './chats.js';
 import * as db from './db.js';
 import { type Happening, journalHappened, sourceOf } from './journal.js';
-import type { message } from './schema.js';
-import { assigned, bound, columns, insertInto, type Row } from './sql.js';
+import type { message, outbox } from './schema.js';
+import { assigned, bound, columns, insertInto, type Row, type Some } from './sql.js';
 import { IS_MESSAGE, MESSAGE, type NewMessage, reviseRoom } from './transcript.js';
 import { beganBefore } from './views.js';
 
@@ -30,32 +30,20 @@ interface Quoted {
   isTainted: boolean | undefined;
 }
 
-interface RepliedRow {
-  authorName: string;
-  text: string;
-  forwardedFrom: string | null;
-  tainted: number;
-}
-
-interface SentRow {
-  personaId: string;
-  face: string | null;
-  turnId: string | null;
-  speaker: string;
-  threadId: string | null;
-  body: string;
-}
-
 /** One of our own messages, by its platform id. */
+const SENT_COLUMNS = 'personaId face turnId speaker threadId body';
 const SENT = `
-  select ${columns('personaId face turnId speaker threadId body')}
+  select ${columns(SENT_COLUMNS)}
   from outbox where chat_id = ? and platform_message_id = ? order by id desc limit 1`;
-/** Somebody else's message; `edited`: the row that an edit of it became. */
-const heardBy = (edited: 0 | 1) => `
-  select ${columns('authorName text forwardedFrom tainted')} from message
-  where ${IS_MESSAGE} and edited = ${edited} and platform_message_id is not null order by id desc limit 1`;
-const HEARD_EDITED = heardBy(1);
-const HEARD_FIRST = heardBy(0);
+type SentRow = Some<typeof outbox, typeof SENT_COLUMNS>;
+const called = (edited: 0 | 1) =>
+  `select id, edited from message where ${IS_MESSAGE} and edited = ${edited} and platform_message_id is not null`;
+/** A person's message, by its platform id: the row that the last edit of it became, or else its first one. */
+const IS_CALLED = `id = (
+  select id from (${called(1)} union all ${called(0)}) as called order by edited desc, id desc limit 1)`;
+const HEARD_COLUMNS = 'authorName text forwardedFrom tainted';
+const HEARD = `select ${columns(HEARD_COLUMNS)} from message where ${IS_CALLED}`;
+type RepliedRow = Some<typeof message, typeof HEARD_COLUMNS>;
 /** The turn that said it, if a reset has forgotten the messages it answered. */
 const FORGOTTEN = `
   select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
@@ -78,8 +66,7 @@ function* sentWith(chatId: ChatId, platformMessageId: string): db.Verb<SentRow |
 }
 
 function* heardWith(platformMessageId: string, there: MessagePlace): db.Verb<RepliedRow | undefined> {
-  const which = { ...there, platformMessageId };
-  return (yield* db.one<RepliedRow>(HEARD_EDITED, which)) ?? (yield* db.one<RepliedRow>(HEARD_FIRST, which));
+  return yield* db.one<RepliedRow>(HEARD, { ...there, platformMessageId });
 }
 
 function* isForgotten({ turnId }: SentRow): db.Verb<boolean> {
@@ -210,13 +197,10 @@ interface EditedRow extends Omit<Row<typeof message>, 'turnId'> {
   /** A running turn is answering it. */
   isTaken: number;
 }
-const foundBy = (edited: 0 | 1) => `
+const EDITED = `
   select id, ${columns(MESSAGE)}, state = 'done' and exists (
       select 1 from turn where turn.id = message.turn_id and turn.state = 'running') as isTaken
-  from message where ${IS_MESSAGE} and edited = ${edited} and platform_message_id is not null
-  order by id desc limit 1`;
-const FIND_EDITED = foundBy(1);
-const FIND_FIRST = foundBy(0);
+  from message where ${IS_CALLED}`;
 const WITHDRAW = `
   update message set state = 'done'
   where chat_id = @chatId and account = @account and moves = @moves
@@ -236,7 +220,7 @@ export function* changeMessage(
   const { chatId, senderId, platformMessageId, editedAt, mentionsBot } = edit;
   const chat = yield* findChat(chatId);
   const key = { chatId, account, moves: chat?.moves ?? 0, platformMessageId };
-  const found = (yield* db.one<EditedRow>(FIND_EDITED, key)) ?? (yield* db.one<EditedRow>(FIND_FIRST, key));
+  const found = yield* db.one<EditedRow>(EDITED, key);
   if (!found || found.authorId !== senderId) return null;
   const { text, attachments, words, mentions } = edit;
   // Platforms also report other changes as edits (a link preview): the same text needs no new answer.

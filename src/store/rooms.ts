@@ -8,7 +8,17 @@ import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
 import { channelOf, type PersonaId, type RoomId } from '../core/ids.js';
 import type { PendingCommand } from '../core/receipt.js';
-import type { Alarm, Claim, Claimed, HeardNow, Lease, Pending, RoomState, RoomStore } from '../core/store.js';
+import type {
+  Alarm,
+  Claim,
+  Claimed,
+  HeardNow,
+  Lease,
+  Pending,
+  RoomState,
+  RoomStore,
+  StoredTurn,
+} from '../core/store.js';
 import type { Step, StoredMessage } from '../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import * as db from './db.js';
@@ -162,14 +172,7 @@ const CLAIM = `
 const UNFINISHED_TURN = `
   select ${columns('id personaId startedAt attempts crashes batch', 'turn')}
   from room join turn on turn.id = ${UNFINISHED} where room.id = ?`;
-interface UnfinishedRow {
-  id: string;
-  personaId: PersonaId;
-  startedAt: number;
-  attempts: number;
-  crashes: number;
-  batch: string;
-}
+type UnfinishedRow = Omit<StoredTurn, 'steps' | 'shown'> & { batch: string };
 const GO_ON = `
   update turn set state = 'running', waits_for = null, waits_until = null where id = ? and state = 'ready'`;
 const BATCH = `
@@ -229,19 +232,14 @@ const ALARMS = `
   where waits_for is not null and state = 'suspended' and waits_until is not null`;
 
 const LEFT_ROOMS = `
-  select room.id, fence, lease_owner as owner, turn.id as turnId
+  select room.id as room, fence, lease_owner as owner, turn.id as turnId
   from room left join turn on turn.room_id = room.id and turn.state = 'running'
   where lease_owner is not null and ${IS_LEFT}`;
-interface LeftRoom {
-  id: RoomId;
-  fence: number;
-  owner: string;
-  turnId: string | null;
-}
+type LeftRoom = Claim & { owner: string; turnId: string | null };
 // Another process may have taken it meanwhile.
 const FREE_LEFT = `
   update room set lease_owner = null
-  where id = @id and fence = @fence and lease_owner is not null and ${IS_LEFT}`;
+  where id = @room and fence = @fence and lease_owner is not null and ${IS_LEFT}`;
 const DOUBT_SHOWN = 'update shown set crashes = crashes + 1 where turn_id = ?';
 const FREE_COMMANDS = `
   update command set state = 'waiting', crashes = crashes + 1, lease_owner = null
@@ -275,11 +273,11 @@ const startKey = (owner: string) => `recovered.${owner}`;
 function* recover(channels: string[], ask: { owner: string; now: number }): db.Verb<Pending> {
   const { owner, now } = ask;
   const left = yield* db.all<LeftRoom>(LEFT_ROOMS, ask);
-  for (const dead of new Set([owner, ...left.map((room) => room.owner)])) {
+  for (const dead of new Set([owner, ...left.map((each) => each.owner)])) {
     const startedAt = Number((yield* findSetting(startKey(dead))) ?? now);
     const worked = (yield* db.one(ANSWERED_SINCE, startedAt)) !== undefined;
-    for (const { id, fence, turnId } of left.filter((room) => room.owner === dead)) {
-      const isFreed = (yield* db.run(FREE_LEFT, { id, fence, ...ask })) === 1;
+    for (const { room, fence, turnId } of left.filter((each) => each.owner === dead)) {
+      const isFreed = (yield* db.run(FREE_LEFT, { room, fence, ...ask })) === 1;
       if (!isFreed || turnId === null) continue;
       const { parts } = yield* shownParts(turnId);
       if (parts.some((part) => part.platformMessageId === null)) yield* db.tell(DOUBT_SHOWN, turnId);

@@ -11,6 +11,14 @@ export type Row<Table extends SQLiteTable> = {
 };
 type Plain<Value> = Value extends boolean ? number : Value extends string | number | null ? Value : string;
 
+/** The columns of a list of names. */
+export type Some<Table extends SQLiteTable, Names extends string> = {
+  [Name in Words<Names> & keyof Row<Table>]: Row<Table>[Name];
+};
+type Words<Names extends string> = Names extends `${infer First}${' ' | '\n'}${infer Rest}`
+  ? First | Words<Rest>
+  : Names;
+
 /** `room_id as roomId, text as text`; `of`: the table, for joins. */
 export function columns(names: string, of?: string): string {
   const prefix = of === undefined ? '' : `${of}.`;

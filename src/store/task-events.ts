@@ -6,12 +6,12 @@ import { MOST_EVENTS, type TaskEvent, type TaskResult, type TaskStatus } from '.
 import * as db from './db.js';
 import { endTaskEntries, IS_DELEGATED, PROCESS_ENDED } from './journal.js';
 import { endCallsOf } from './questions.js';
-import { bound, columns } from './sql.js';
+import type { task } from './schema.js';
+import { bound, columns, type Some } from './sql.js';
 
 /** The columns needed to end a task. */
 export const OPEN_TASK = 'n id chatId roomId personaId turnId callId';
-export type OpenTask = { n: number } & Record<'id' | 'chatId', string> &
-  Record<'roomId' | 'personaId' | 'turnId' | 'callId', string | null>;
+export type OpenTask = Some<typeof task, typeof OPEN_TASK>;
 
 const TASK_STOPPED = 'Somebody stopped this before its outcome was known.';
 const ADD_EVENT = `

@@ -19,7 +19,7 @@ import { IS_DELEGATED, writeJournal } from './journal.js';
 import { askedIn, askPeople } from './questions.js';
 import { receiveEvent } from './receive.js';
 import type { task } from './schema.js';
-import { bound, columns, insertInto, type Row } from './sql.js';
+import { bound, columns, insertInto, type Some } from './sql.js';
 import { addTaskEvent, endTask, OPEN_TASK, type OpenTask, stopTask } from './task-events.js';
 import { beganBefore } from './views.js';
 
@@ -27,10 +27,10 @@ import { beganBefore } from './views.js';
 export const KEY_LIVES_MS = 86_400_000;
 
 const PARENT = 'roomId personaId turnId callId senderId tainted';
-const LISTED = `id agent goal status createdAt startedAt completedAt result error chatId ${PARENT}`;
-const TASK = `n ${LISTED} request idempotencyHash`;
-type TaskRow = Omit<Row<typeof task>, 'leaseOwner' | 'leaseUntil' | 'idempotencyKey'>;
-type ListedRow = Omit<TaskRow, 'n' | 'request' | 'idempotencyHash'>;
+const LISTED = `id agent goal status createdAt startedAt completedAt result error chatId ${PARENT}` as const;
+const TASK = `n ${LISTED} request idempotencyHash` as const;
+type TaskRow = Some<typeof task, typeof TASK>;
+type ListedRow = Some<typeof task, typeof LISTED>;
 
 function toTask({ n, request, idempotencyHash, ...row }: TaskRow): Task {
   return { ...toListed(row), request: JSON.parse(request) };
