@@ -10,7 +10,7 @@ import type { ReceiptOf } from '../core/receipt.js';
 import type { GroupRound } from '../core/transcript.js';
 import * as db from './db.js';
 import type { chat } from './schema.js';
-import { assigned, bound, columns, insertInto, type Row, upsert } from './sql.js';
+import { assigned, columns, insertInto, type Row, upsert } from './sql.js';
 
 /** A chat's row; also used in statements that join it with a room. */
 export const CHAT_COLUMNS = `chat.id as chatId, ${columns(
@@ -75,16 +75,6 @@ export function* chatMoved(id: ChatId, address: string): db.Verb<void> {
   yield* db.tell('delete from left_address where chat_id = @id and address = @address', { id, address });
   yield* changeChat('address moves', { id, address, moves: row.moves + 1 });
   yield* db.tell('update outbox set address = ? where chat_id = ? and finished_at is null', address, id);
-}
-
-/** Changes which personas take part. */
-export function* attend(
-  id: ChatId,
-  who: { activePersona: PersonaId; invited: PersonaId[]; away: PersonaId[] },
-): db.Verb<void> {
-  const some = (ids: PersonaId[]) => (ids.length === 0 ? null : ids);
-  const values = { ...who, id, invited: some(who.invited), away: some(who.away) };
-  yield* changeChat('activePersona invited away', bound(values));
 }
 
 const ROOM = `

@@ -4,19 +4,17 @@ import { Fault } from '../core/errors.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { StoredCommand } from '../core/receipt.js';
 import type { CommandEffect, CommandStore, Lease } from '../core/store.js';
-import { attend, changeChat, findChat, toChat } from './chats.js';
+import { changeChat, findChat, toChat } from './chats.js';
 import * as db from './db.js';
 import { hearersIn } from './feeds.js';
 import { forgetEntries, interruptTurn, SEND_END } from './journal.js';
-import { ended, putDeliveries, stopShown, UNKNOWN_IF_IN_DOUBT } from './outbox.js';
+import { ended, putDeliveries, stopShown, targetIn, UNKNOWN_IF_IN_DOUBT } from './outbox.js';
 import { addOffer, askQuestion, endCallsOf, endPersonalOffers } from './questions.js';
 import type { command, turn } from './schema.js';
-import { columns, type Some } from './sql.js';
+import { bound, columns, type Some } from './sql.js';
 import { stopTasksIn } from './task-events.js';
-import { greet, reviseRoom } from './transcript.js';
+import { greet, moveFence, reviseRoom } from './transcript.js';
 import { beganBefore, resetView } from './views.js';
-
-type Effect<Kind extends CommandEffect['kind']> = Extract<CommandEffect, { kind: Kind }>;
 
 const COMMAND =
   'id roomId chatId senderId senderName administrator platformMessageId name argument afterMessage persona tries crashes';
@@ -53,64 +51,56 @@ function* finishCommand({
   const chat = row && (yield* findChat(row.chatId));
   if (!row || !chat) return { abortedTurn: null };
   let abortedTurn: string | null = null;
-  for (const effect of effects) abortedTurn = (yield* apply(effect, now)) ?? abortedTurn;
-  const { chatId, channel, address, kind } = chat;
-  const { threadId } = roomParts(row.roomId);
-  yield* putDeliveries({ chatId, channel, address, threadId, kind, now }, deliveries);
+  for (const effect of effects) {
+    abortedTurn = (yield* EFFECTS[effect.kind](effect as never, now)) ?? abortedTurn;
+  }
+  yield* putDeliveries(targetIn(row.roomId, chat, now), deliveries);
   return { abortedTurn };
 }
 
-/** Returns the turn that the effect aborted, if any. */
-function* apply(effect: CommandEffect, now: number): db.Verb<string | null> {
-  switch (effect.kind) {
-    case 'reset':
-      yield* endPersonalOffers(effect.room, now);
-      return yield* reset(effect, now);
-    case 'suppress':
-      return yield* suppress(effect, now);
-    case 'stop':
-      return yield* stop(effect, now);
-    case 'activate':
-    case 'invite':
-    case 'leave':
-      yield* changeAttendance(effect);
-      return null;
-    case 'voice':
-      yield* changeChat('voice', { id: effect.chatId, voice: effect.voice });
-      return null;
-    case 'undone':
-      yield* db.tell('update version set undone = 1 where id = ?', effect.versionId);
-      return null;
-    case 'ask':
-      yield* askQuestion(effect);
-      return null;
-    case 'offer':
-      yield* addOffer(effect);
-      return null;
-    case 'greet':
-      yield* greet(effect, now);
-      return null;
-  }
-}
+type Effect<Kind extends CommandEffect['kind']> = Extract<CommandEffect, { kind: Kind }>;
 
-function* changeAttendance({
+/** Each returns the turn that it aborted, if any. */
+const EFFECTS: {
+  [Kind in CommandEffect['kind']]: (
+    effect: Effect<Kind>,
+    now: number,
+  ) => db.Verb<string | null> | db.Verb<void>;
+} = {
+  *reset(effect, now) {
+    yield* endPersonalOffers(effect.room, now);
+    return yield* reset(effect, now);
+  },
+  suppress,
+  stop,
+  activate: attend,
+  invite: attend,
+  leave: attend,
+  voice: ({ chatId: id, voice }) => changeChat('voice', { id, voice }),
+  undone: ({ versionId }) => db.tell('update version set undone = 1 where id = ?', versionId),
+  ask: askQuestion,
+  offer: addOffer,
+  greet,
+};
+
+/** Changes which personas take part. */
+function* attend({
   kind,
-  chatId,
+  chatId: id,
   personaId,
 }: Effect<'activate'> | Effect<'invite' | 'leave'>): db.Verb<void> {
-  const row = yield* findChat(chatId);
+  const row = yield* findChat(id);
   if (!row) return;
   const chat = toChat(row);
   const without = (ids: PersonaId[] = []) => ids.filter((other) => other !== personaId);
-  if (kind === 'activate') {
-    const { invited = [], away } = chat;
-    yield* attend(chatId, { activePersona: personaId, invited, away: without(away) });
-    return;
-  }
-  const invited = without(chat.invited);
+  const activePersona = kind === 'activate' ? personaId : chat.activePersona;
+  const invited = kind === 'activate' ? (chat.invited ?? []) : without(chat.invited);
   const away = without(chat.away);
-  (kind === 'invite' ? invited : away).push(personaId);
-  yield* attend(chatId, { activePersona: chat.activePersona, invited, away });
+  if (kind === 'invite') invited.push(personaId);
+  if (kind === 'leave') away.push(personaId);
+  const some = (ids: PersonaId[]) => (ids.length === 0 ? null : ids);
+  const values = { id, activePersona, invited: some(invited), away: some(away) };
+  yield* changeChat('activePersona invited away', bound(values));
 }
 
 export function commandStore(database: db.Database): CommandStore {
@@ -136,7 +126,6 @@ type OpenTurn = Some<typeof turn, typeof OPEN_TURN>;
 const turnsWhere = (where: string) => `select ${columns(OPEN_TURN)} from turn where room_id = ? and ${where}`;
 const RUNNING = turnsWhere(`state = 'running'`);
 const SUSPENDED = turnsWhere(`state in ('suspended', 'ready')`);
-const MOVE_FENCE_ON = 'update room set fence = fence + 1, lease_owner = null where id = ?';
 const END_EXCHANGE = 'update room set exchange = null where id = ?';
 const END_TURN = `
   update turn set state = 'aborted', finished_at = @now, waits_for = null, waits_until = null where id = @id`;
@@ -177,14 +166,13 @@ function* abort({ id, roomId: room, personaId, batch }: OpenTurn, now: number, u
   }
   yield* db.tell(END_TURN, { id, now });
   yield* interruptTurn(id, STOPPED, now);
-  const { chatId, threadId } = roomParts(room);
+  const { chatId } = roomParts(room);
   yield* endCallsOf(chatId, id, now);
   const chat = yield* findChat(chatId);
   if (!chat) throw new Fault('internal', `room ${room} has no chat in the store`);
-  const { channel, address, kind } = chat;
-  yield* stopShown({ id, personaId }, { chatId, channel, address, threadId, kind, now });
+  yield* stopShown({ id, personaId }, targetIn(room, chat, now));
   // If another turn runs beside a suspended one, it continues.
-  if ((yield* db.one(RUNNING, room)) === undefined) yield* db.tell(MOVE_FENCE_ON, room);
+  yield* moveFence(room);
 }
 
 function* stop({ room, turnId }: Effect<'stop'>, now: number): db.Verb<string | null> {
@@ -204,7 +192,7 @@ function* suppress({ room, upTo }: Effect<'suppress'>, now: number): db.Verb<str
   if (begun) {
     yield* abort(begun, now, upTo);
     yield* db.tell(END_EXCHANGE, room);
-  } else if (!current) yield* db.tell(MOVE_FENCE_ON, room);
+  } else yield* moveFence(room);
   yield* db.tell(SILENCE, { room, upTo });
   return begun?.id ?? null;
 }
@@ -214,7 +202,7 @@ function* reset({ room, personaId, upTo }: Effect<'reset'>, now: number): db.Ver
   const aborted = current?.personaId === personaId ? current : undefined;
   if (aborted) yield* abort(aborted, now, upTo);
   // Without a turn, a worker may be about to start one with messages that are forgotten here.
-  else if (!current) yield* db.tell(MOVE_FENCE_ON, room);
+  else yield* moveFence(room);
   for (const turn of yield* db.all<OpenTurn>(SUSPENDED, room)) {
     // A suspended turn's messages count as heard, so none of them waits again.
     if (turn.personaId === personaId) yield* abort(turn, now, Number.MAX_SAFE_INTEGER);

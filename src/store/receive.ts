@@ -112,7 +112,8 @@ function waitsIn(room: RoomId | null): Outcome | undefined {
 // ── Messages ────────────────────────────────────────────────────────────────────────────────────────────────
 
 function* receiveMessage(said: ReceiptOf<'message'>, batch: Batch): db.Verb<Outcome> {
-  const { chat, sender, platformMessageId, replyTo, attachments, addresses } = said;
+  const { chat, sender, replyTo, attachments, threadId, dedupeKey: twin, ...words } = said;
+  const { platformMessageId, addresses } = words;
   const { account, now } = batch;
   const row = yield* findChat(chat.id);
   const moves = yield* movesAt(row, chat.address);
@@ -126,35 +127,12 @@ function* receiveMessage(said: ReceiptOf<'message'>, batch: Batch): db.Verb<Outc
   const isTainted =
     (said.tainted ?? quote?.isTainted ?? (quote !== null && chat.kind === 'group')) ||
     files?.some(({ told }) => told) === true;
-  const message: Waiting = {
-    account,
-    moves,
-    authorKind: 'person',
-    authorId: sender.id,
-    authorName: sender.name,
-    administrator: Number(sender.administrator),
-    bot: Number(sender.bot ?? false),
-    text: said.text,
-    sentAt: said.sentAt,
-    receivedAt: said.receivedAt ?? now,
-    platformMessageId,
-    mentionsBot: Number(said.mentionsBot),
-    replyTo: quote && JSON.stringify(quote.reply),
-    attachments: files === undefined ? null : JSON.stringify(files),
-    words: said.words ?? null,
-    quiet: Number(said.quiet ?? false),
-    addresses: addresses === undefined ? null : JSON.stringify(addresses),
-    mentions: said.mentions === undefined ? null : JSON.stringify(said.mentions),
-    twin: said.dedupeKey ?? null,
-    forwardedFrom: said.forwardedFrom ?? null,
-    album: said.album ?? null,
-    tainted: Number(isTainted),
-    state: 'waiting',
-    edited: 0,
-    reaction: 0,
-  };
+  const { id: authorId, name: authorName, administrator, bot = false } = sender;
+  const author = { authorKind: 'person' as const, authorId, authorName, administrator, bot };
+  const more = { replyTo: quote?.reply, attachments: files, twin, tainted: isTainted };
+  const message = { receivedAt: now, ...words, ...author, ...more, account, moves };
   const agent = addresses?.[0] ?? quote?.reply.personaId ?? row?.activePersona ?? DEFAULT_PERSONA;
-  const room = roomId(chat.id, said.threadId);
+  const room = roomId(chat.id, threadId);
   const outcome = heardIn(room, yield* addWaiting(room, message, { agent }, platformMessageId));
   if (outcome.kind === 'message') yield* talked(said, batch, row);
   return outcome;
@@ -177,9 +155,7 @@ function* receiveReaction(receipt: ReceiptOf<'reaction'>, batch: Batch): db.Verb
   const reaction = chat && (yield* reactionTo(receipt, chat, batch));
   if (reaction === undefined) return undefined;
   const { room, said, personaId: agent } = reaction;
-  return (yield* addWaiting(room, { ...NOBODY_TYPED, ...said }, { agent })) === undefined
-    ? undefined
-    : { kind: 'waits', room };
+  return (yield* addWaiting(room, said, { agent })) === undefined ? undefined : { kind: 'waits', room };
 }
 
 /** The journal's type of an event, by its `about`; all others are alarms. */
@@ -210,33 +186,19 @@ export function* receiveEvent(event: ReceiptOf<'event'>): db.Verb<number | undef
     sentAt: at,
     receivedAt: at,
     platformMessageId: `event:${event.id}`,
-    mentionsBot: 1,
-    addresses: personaId === null ? null : JSON.stringify([personaId]),
-    tainted: Number(event.tainted ?? false),
+    mentionsBot: true,
+    addresses: personaId === null ? null : [personaId],
+    tainted: event.tainted ?? false,
   };
-  return yield* addWaiting(room, { ...NOBODY_TYPED, ...said }, happening);
+  return yield* addWaiting(room, said, happening);
 }
 
-const NOBODY_TYPED = {
-  administrator: 0,
-  mentionsBot: 0,
-  replyTo: null,
-  edited: 0,
-  state: 'waiting',
-  attachments: null,
-  words: null,
-  quiet: 0,
-  addresses: null,
-  mentions: null,
-  twin: null,
-  bot: 0,
-  reaction: 0,
-  forwardedFrom: null,
-  album: null,
-  tainted: 0,
+/** What no receipt says, or only some do; null for other columns. */
+const UNSAID = {
+  ...{ administrator: 0, mentionsBot: 0, edited: 0, quiet: 0, bot: 0, reaction: 0, tainted: 0 },
+  ...{ replyTo: null, attachments: null, words: null, addresses: null, mentions: null },
+  ...{ twin: null, forwardedFrom: null, album: null, state: 'waiting' },
 };
-/** All that is stored of it. */
-type Waiting = NewMessage & Record<keyof typeof NOBODY_TYPED, string | number | null>;
 const ADD_MESSAGE = `
   ${insertIf('message', MESSAGE)} where not (${isIn('command', '')}) on conflict do nothing returning id`;
 const ADD_ROOM = `
@@ -251,12 +213,12 @@ type SaidEvent = { agent: PersonaId } & Partial<Happening>;
 /** Adds a message to be answered; undefined for a duplicate. `newest`: its platform id if a person wrote it. */
 function* addWaiting(
   room: RoomId,
-  said: Waiting,
+  said: NewMessage,
   event: SaidEvent,
   newest: string | null = null,
 ): db.Verb<number | undefined> {
   const { chatId } = roomParts(room);
-  const id = yield* db.value<number>(ADD_MESSAGE, { ...said, roomId: room, chatId });
+  const id = yield* db.value<number>(ADD_MESSAGE, bound({ ...UNSAID, ...said, roomId: room, chatId }));
   if (id === undefined) return undefined;
   yield* db.tell(ADD_ROOM, { room, chatId, platformMessageId: newest, id });
   const { text, authorId, receivedAt } = said;

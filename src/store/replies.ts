@@ -14,7 +14,7 @@ import * as db from './db.js';
 import { type Happening, journalHappened, sourceOf } from './journal.js';
 import type { message, outbox } from './schema.js';
 import { assigned, bound, columns, insertInto, type Row, type Some } from './sql.js';
-import { IS_MESSAGE, MESSAGE, type NewMessage, reviseRoom } from './transcript.js';
+import { IS_MESSAGE, MESSAGE, moveFence, type NewMessage, reviseRoom } from './transcript.js';
 import { beganBefore } from './views.js';
 
 /** The scope within which a platform id is unique. */
@@ -36,11 +36,11 @@ const SENT = `
   select ${columns(SENT_COLUMNS)}
   from outbox where chat_id = ? and platform_message_id = ? order by id desc limit 1`;
 type SentRow = Some<typeof outbox, typeof SENT_COLUMNS>;
-const called = (edited: 0 | 1) =>
-  `select id, edited from message where ${IS_MESSAGE} and edited = ${edited} and platform_message_id is not null`;
+const newest = (edited: 0 | 1) => `(
+  select max(id) from message
+  where ${IS_MESSAGE} and edited = ${edited} and platform_message_id is not null)`;
 /** A person's message, by its platform id: the row that the last edit of it became, or else its first one. */
-const IS_CALLED = `id = (
-  select id from (${called(1)} union all ${called(0)}) as called order by edited desc, id desc limit 1)`;
+const IS_CALLED = `id = coalesce(${newest(1)}, ${newest(0)})`;
 const HEARD_COLUMNS = 'authorName text forwardedFrom tainted';
 const HEARD = `select ${columns(HEARD_COLUMNS)} from message where ${IS_CALLED}`;
 type RepliedRow = Some<typeof message, typeof HEARD_COLUMNS>;
@@ -169,10 +169,10 @@ export function* reactionTo(
       sentAt,
       receivedAt: now,
       platformMessageId: `reaction:${platformMessageId}:${sender.id}:${sign}`,
-      replyTo: JSON.stringify({ senderName, text, ours: true, personaId }),
-      quiet: 1,
-      reaction: 1,
-      tainted: Number(tainted === true || (yield* isFromOutside(sent))),
+      replyTo: { senderName, text, ours: true, personaId },
+      quiet: true,
+      reaction: true,
+      tainted: tainted === true || (yield* isFromOutside(sent)),
     };
     return { room: roomId(chatId, sent.threadId), personaId, said };
   }
@@ -207,10 +207,6 @@ const WITHDRAW = `
     and text_in(platform_message_id, @ids) and edited in (0, 1)
     and state = 'waiting' and coalesce(@senderId, author_id) = author_id
   returning room_id`;
-/** The waiting messages have changed, so the claim of a worker that is about to start a turn becomes invalid. */
-const MOVE_FENCE_ON = `
-  update room set fence = fence + 1, lease_owner = null
-  where id = ? and not exists (select 1 from turn where room_id = room.id and state = 'running')`;
 
 /** Returns the room in which there is now something new to answer, if any. */
 export function* changeMessage(
@@ -253,7 +249,7 @@ export function* changeMessage(
     yield* reviseRoom(room);
     return null;
   }
-  yield* db.tell(MOVE_FENCE_ON, room);
+  yield* moveFence(room);
   return room;
 }
 
@@ -265,5 +261,5 @@ export function* withdrawMessages(
   const ids = JSON.stringify(platformMessageIds);
   const moves = (yield* findChat(chatId))?.moves ?? 0;
   const rooms = yield* db.column<RoomId>(WITHDRAW, { chatId, account, moves, senderId, ids });
-  for (const room of new Set(rooms)) yield* db.tell(MOVE_FENCE_ON, room);
+  for (const room of new Set(rooms)) yield* moveFence(room);
 }

@@ -15,9 +15,10 @@ import type { OfferedOption } from '../core/access.js';
 import type { Appearance, Part, ShownPart } from '../core/channel.js';
 import type { PersonaId } from '../core/ids.js';
 import type { JournalEntry, Results } from '../core/journal.js';
+import type { StoredAttachment } from '../core/media.js';
 import type { Cause, Tier } from '../core/memory.js';
 import type { TaskEvent, TaskRequest, TaskResult } from '../core/task.js';
-import type { GroupRound, Step } from '../core/transcript.js';
+import type { GroupRound, Step, StoredReply } from '../core/transcript.js';
 
 const flag = () => integer({ mode: 'boolean' });
 const json = <Value>() => text({ mode: 'json' }).$type<Value>();
@@ -83,7 +84,9 @@ export const room = table('room', {
 
 export const message = table('message', {
   id: integer().primaryKey(),
-  ...texts('roomId chatId account authorId authorName text replyTo? attachments? album?'),
+  ...texts('roomId chatId account authorId authorName text album?'),
+  replyTo: json<StoredReply>(),
+  attachments: json<StoredAttachment[]>(),
   ...numbers('moves sentAt receivedAt'),
   authorKind: oneOf('person', 'persona', 'gateway').notNull(),
   ...flags('administrator mentionsBot'),

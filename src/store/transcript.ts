@@ -39,22 +39,11 @@ export const isIn = (table: 'message' | 'command', which: string) => `
   or cast(@twin as text) is not null and exists (
     select 1 from ${table} where chat_id = @chatId and moves = @moves and twin = @twin and twin is not null ${which})`;
 
-type Columns = Row<typeof message>;
-type Required =
-  | 'account'
-  | 'moves'
-  | 'authorKind'
-  | 'authorId'
-  | 'authorName'
-  | 'text'
-  | 'sentAt'
-  | 'receivedAt';
-/** A message on arrival; the optional columns have defaults. */
-export type NewMessage = { [Name in Required]: Columns[Name] } & {
-  platformMessageId: string;
-} & Partial<
-    Omit<Columns, Required | 'id' | 'roomId' | 'chatId' | 'edited' | 'state' | 'turnId' | 'platformMessageId'>
-  >;
+type Columns = typeof message.$inferInsert;
+/** A message on arrival; what it does not say has a default. */
+export type NewMessage = Omit<Columns, 'roomId' | 'chatId' | Unsaid | 'platformMessageId'> &
+  Partial<Columns> & { platformMessageId: string };
+type Unsaid = 'administrator' | 'mentionsBot' | 'edited' | 'state';
 
 export const MESSAGE_COLUMNS = columns(
   `id roomId authorKind authorId authorName administrator text sentAt receivedAt platformMessageId mentionsBot replyTo
@@ -64,7 +53,7 @@ export const MESSAGE_COLUMNS = columns(
 );
 export const HEARD_COLUMNS = `heard_after as heardAfter, addressed, ${MESSAGE_COLUMNS}`;
 
-export type MessageRow = Omit<Columns, 'chatId' | 'account' | 'moves' | 'state' | 'twin'>;
+export type MessageRow = Omit<Row<typeof message>, 'chatId' | 'account' | 'moves' | 'state' | 'twin'>;
 export interface HeardRow extends MessageRow {
   heardAfter: number;
   addressed: number;
@@ -117,6 +106,14 @@ export function* reviseRoom(room: RoomId): db.Verb<void> {
   yield* db.tell('update room set revision = revision + 1 where id = ?', room);
 }
 
+/** What waits in the room has changed, so the claim of a worker that is about to start a turn becomes invalid. */
+export function* moveFence(room: RoomId): db.Verb<void> {
+  yield* db.tell(MOVE_FENCE, room);
+}
+
+const MOVE_FENCE = `
+  update room set fence = fence + 1, lease_owner = null
+  where id = ? and not exists (select 1 from turn where room_id = room.id and state = 'running')`;
 const VIEW =
   'resetAt windowHeard windowMessage flushedHeard flushedMessage summary counted estimated tainted';
 const FIND_VIEW = `select ${columns(VIEW)} from view where room_id = ? and persona_id = ?`;

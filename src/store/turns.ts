@@ -5,7 +5,7 @@
 
 import { type ApprovalStore, waitsForCall } from '../core/access.js';
 import type { Zone } from '../core/dates.js';
-import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import type { PersonaId, RoomId } from '../core/ids.js';
 import type { PromptMemory } from '../core/memory.js';
 import type { Usage } from '../core/model.js';
 import type { ReceiptOf } from '../core/receipt.js';
@@ -15,7 +15,7 @@ import { CHAT_COLUMNS, type ChatRow } from './chats.js';
 import * as db from './db.js';
 import { callCameBack, interruptTurn, writeJournal } from './journal.js';
 import { PROMPT_SNAPSHOT } from './memory-history.js';
-import { putDeliveries, putDelivery, removeShown, withShown } from './outbox.js';
+import { putDeliveries, putDelivery, removeShown, targetIn, withShown } from './outbox.js';
 import { ASKED_CALL, askedIn, askPeople, endCall } from './questions.js';
 import { freeRoom, IS_HELD } from './rooms.js';
 import type { askedCall } from './schema.js';
@@ -228,7 +228,7 @@ function* finish(zone: Zone, ending: Finish): db.Verb<Awaited<ReturnType<TurnSto
   const { room } = claim;
   const row = yield* db.one<FinishedRow>(FINISHED, { room, fence: claim.fence, turnId });
   if (!row) return 'lost';
-  const { personaId, chatId, channel, address, kind } = row;
+  const { personaId } = row;
   yield* db.tell(END, { turnId, outcome, now });
   // Only a turn that was given up leaves calls without a stored outcome.
   if (outcome !== 'answered') yield* interruptTurn(turnId, GIVEN_UP, now);
@@ -239,8 +239,11 @@ function* finish(zone: Zone, ending: Finish): db.Verb<Awaited<ReturnType<TurnSto
     entries = withShown({ id: turnId, personaId }, shown, entries);
     yield* removeShown(turnId);
   }
-  const to = { chatId, channel, address, threadId: roomParts(room).threadId, kind, now };
-  const first = yield* putDeliveries(to, entries, row.isBusy === 0 ? ending.send : null);
+  const first = yield* putDeliveries(
+    targetIn(room, row, now),
+    entries,
+    row.isBusy === 0 ? ending.send : null,
+  );
   if (usage || outcome === 'answered') {
     yield* addUsage(zone, { room, personaId, personId }, { turns: 1, ...(usage ?? NO_TOKENS) }, now);
   }
