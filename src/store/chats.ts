@@ -121,9 +121,8 @@ export function chatStore(database: db.Database): ChatStore {
       database.look(function* () {
         return (yield* db.value<ChatId>('select chat_id from alias where id = ?', id)) ?? null;
       }),
-    async addAlias(id, chatId) {
-      await database.writeOne(db.ACCESS, upsert('alias', 'id', 'chatId'), { id, chatId });
-    },
+    addAlias: (id, chatId) =>
+      database.write(db.ACCESS, () => db.tell(upsert('alias', 'id', 'chatId'), { id, chatId })),
     roomNow: (room) => database.read(() => roomNow(room)),
   };
 }

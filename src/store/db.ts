@@ -112,8 +112,6 @@ export interface Database extends Reader {
   settled<T>(verb: () => Verb<T>): Promise<T>;
   /** Atomic, and in the database when it resolves. */
   write<T>(of: WorkedOn, verb: () => Verb<T>): Promise<T>;
-  /** As `write`, for a single statement. Returns the number of rows changed. */
-  writeOne(of: WorkedOn, sql: string, ...values: unknown[]): Promise<number>;
   /** Makes what was committed before `begin` survive a power cut; `done` resolves when it does. */
   readonly flush: { begin(): void; done(): Promise<void> };
   /**
@@ -135,26 +133,34 @@ export interface Database extends Reader {
 /** The tables whose changes wake somebody. */
 export type Watched = 'journal' | 'task';
 
-/** Calls those who wait for changes of a table by this process: once for a burst, after its transaction. */
+/** Calls those who wait for changes by others, or of a table by this process: once for a burst, after its transaction. */
 export function createWatchers(isOpen: () => boolean) {
-  const watchers = { journal: new Set<() => void>(), task: new Set<() => void>() };
-  const due = new Set<Watched>();
+  const watchers = {
+    others: new Set<() => void>(),
+    journal: new Set<() => void>(),
+    task: new Set<() => void>(),
+  };
+  const due = new Set<keyof typeof watchers>();
 
   function tellAll(): void {
-    const tables = [...due];
+    const changes = [...due];
     due.clear();
-    if (isOpen()) for (const table of tables) for (const watcher of watchers[table]) watcher();
+    if (isOpen()) for (const change of changes) for (const watcher of watchers[change]) watcher();
   }
 
   return {
-    watch(table: Watched, changed: () => void): () => void {
+    watch(changed: () => void, table: keyof typeof watchers = 'others'): () => void {
       const watcher = () => changed();
-      watchers[table].add(watcher);
-      return () => void watchers[table].delete(watcher);
+      const among = [watchers.others, watchers[table]];
+      for (const each of among) each.add(watcher);
+      return () => {
+        for (const each of among) each.delete(watcher);
+      };
     },
-    changed(table: Watched): void {
+    isWatched: () => watchers.others.size > 0,
+    changed(change: keyof typeof watchers): void {
       if (due.size === 0) setImmediate(tellAll);
-      due.add(table);
+      due.add(change);
     },
   };
 }

@@ -78,9 +78,7 @@ export function versionStore(database: db.Database): VersionStore {
         if (cause.tainted) yield* markOutside(memoryPath(chatId, file), addedLines(before, after));
         yield* db.tell(DROP_OLDEST, { chatId, personaId });
       }),
-    async dropVersion(id) {
-      await database.writeOne([], 'delete from version where id = ?', id);
-    },
+    dropVersion: (id) => database.write([], () => db.tell('delete from version where id = ?', id)),
     versions: ({ chatId, personaId, most, turnId = null }) =>
       database.read(function* () {
         const whose = personaId === null ? '' : 'and persona_id = @personaId';

@@ -1,10 +1,7 @@
 /** Opens the store on SQLite or PostgreSQL, fully migrated, and all ports on it. */
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Clock } from '../core/clock.js';
-import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
-import type { Log } from '../core/log.js';
 import type { Store } from '../core/store.js';
 import { accessStore } from './access.js';
 import { chatStore } from './chats.js';
@@ -19,7 +16,7 @@ import { liveStore, outboxStore } from './outbox.js';
 import type { PostgresDatabase } from './postgres/connection.js';
 import { receiveStore } from './receive.js';
 import { roomStore } from './rooms.js';
-import { connect } from './sqlite/connection.js';
+import { type ConnectOptions, connect } from './sqlite/connection.js';
 import { taskStore } from './tasks.js';
 import { transcriptStore } from './transcript.js';
 import { approvalStore, turnStore } from './turns.js';
@@ -27,22 +24,9 @@ import { eraseStore, upkeepStore } from './upkeep.js';
 import { channelStore, usageStore, valueStore } from './values.js';
 import { viewStore } from './views.js';
 
-const BUSY_TIMEOUT_MS = 30_000;
-
-export interface SqliteOptions {
-  file: string;
+export interface SqliteOptions extends ConnectOptions {
   /** drizzle-kit's migrations: `migrations/sqlite` of this package. */
   migrationsFolder: string;
-  clock: Clock;
-  log: Log;
-  /** The time zone whose days usage is summed by. Default: UTC. */
-  zone?: Zone;
-  /** How long a verb waits for another process before it fails. */
-  busyTimeoutMs?: number;
-  /** Simulates a full disk at this size. */
-  maxPages?: number;
-  /** Called once, when the file was removed, replaced or moved; the store is then unusable. */
-  onLost?: (fault: Fault) => void;
 }
 
 type OpenOptions = Omit<SqliteOptions, 'file' | 'migrationsFolder'>;
@@ -85,12 +69,11 @@ export async function openServer(
 
 /** Throws Fault `store_newer` for a file of a newer version, `store_unavailable` if it cannot be used. */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
-  const { migrationsFolder, busyTimeoutMs = BUSY_TIMEOUT_MS, ...rest } = options;
   // Only the owner can read the folder: conversations are private, even on a shared machine.
   await mkdir(dirname(options.file), { recursive: true, mode: 0o700 });
-  const db = await connect({ ...rest, busyTimeoutMs });
+  const db = await connect(options);
   try {
-    await migrate(db, migrationsFolder);
+    await migrate(db, options.migrationsFolder);
     return storeOn(db);
   } catch (error) {
     await db.close();

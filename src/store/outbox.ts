@@ -225,7 +225,7 @@ export function outboxStore(database: db.Database): OutboxStore {
     nextDelivery: (chatId, owner, now) => database.look(() => nextDelivery(chatId, owner, now)),
     async claimDelivery(id, { owner, now, leaseMs, mark = null, earlierTries = null }) {
       const claim = { id, owner, now, until: now + leaseMs, mark, earlierTries };
-      return (await database.writeOne([], CLAIM, claim)) === 1;
+      return (await database.write([], () => db.run(CLAIM, claim))) === 1;
     },
     async settle(ids, outcome, now) {
       const values = bound({ mark: null, ...outcome, now });

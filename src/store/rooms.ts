@@ -300,7 +300,7 @@ export function roomStore(database: db.Database): RoomStore {
     async hold({ room, fence }, until) {
       const change = until === null ? 'lease_owner = null' : 'lease_until = @until';
       const sql = `update room set ${change} where ${IS_HELD}`;
-      return (await database.writeOne(room, sql, { room, fence, until })) === 1;
+      return (await database.write(room, () => db.run(sql, { room, fence, until }))) === 1;
     },
     keepFiles: ({ room, fence }, { id, text, attachments, tainted }) =>
       database.write(room, function* () {

@@ -215,9 +215,8 @@ export function taskStore(database: db.Database): TaskStore {
         return bodies.map((body): TaskEvent => JSON.parse(body));
       }),
     claimTask: (ask) => database.write(db.TASKS, () => claimTask(ask)),
-    async renewTasks({ owner, leaseMs, now }) {
-      await database.writeOne([], RENEW, { owner, until: now + leaseMs });
-    },
+    renewTasks: ({ owner, leaseMs, now }) =>
+      database.write([], () => db.tell(RENEW, { owner, until: now + leaseMs })),
     runningTasks: (ask) =>
       database.look(function* () {
         const rows = yield* db.all<{ id: string; owner: string; isSteered: number }>(RUNNING, ask);

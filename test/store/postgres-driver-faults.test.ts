@@ -85,7 +85,7 @@ describeWithPostgres('PostgreSQL, when something breaks,', () => {
     const url = await server.newDatabase();
     const proxy = await proxyTo(url);
     const database = await connect(proxy.url);
-    await database.writeOne([], PUT, 'cut', '');
+    await database.write([], () => run(PUT, 'cut', ''));
     const [writer] = await server.query<{ pid: number }>(
       `select pid from pg_stat_activity where datname = current_database() and query = 'commit'`,
       url,
@@ -154,7 +154,7 @@ describeWithPostgres('PostgreSQL, when something breaks,', () => {
       yield* value(`select set_config('statement_timeout', '50', true)`);
       yield* value('select pg_sleep(5)');
     });
-    const beside = database.writeOne([], PUT, 'beside', '');
+    const beside = database.write([], () => run(PUT, 'beside', ''));
     await expect(slow).rejects.toMatchObject({
       code: 'internal',
       message: expect.stringMatching(/^postgres:.*: the server ended a statement that took longer than 60 s/),
@@ -179,7 +179,7 @@ describeWithPostgres('PostgreSQL, when something breaks,', () => {
   it('closes while its server hangs', async () => {
     const url = await server.newDatabase();
     const database = await connect(url);
-    await database.writeOne([], PUT, 'here', '');
+    await database.write([], () => run(PUT, 'here', ''));
     database.watch(() => {});
     const backends = (which: string) =>
       server.query<{ pid: number }>(

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
+import { run } from '../../src/store/db.js';
 import { inspectStore } from '../../src/store/inspect.js';
 import { openStoreAt } from '../../src/store/open.js';
 import { connectPostgres, type PostgresOptions } from '../../src/store/postgres/connection.js';
@@ -26,9 +27,9 @@ describeWithPostgres('PostgreSQL', () => {
     const database = await connect(await server.newDatabase());
     const put = 'insert into setting (key, value) values (?, ?)';
     for (let steps = 0; steps < 20; steps++) {
-      await database.writeOne([], put, `first ${steps}`, '');
+      await database.write([], () => run(put, `first ${steps}`, ''));
       for (let step = 0; step < steps; step++) await null;
-      await database.writeOne([], put, `then ${steps}`, '');
+      await database.write([], () => run(put, `then ${steps}`, ''));
     }
     expect(await database.query('select count(*) as all from setting')).toEqual([{ all: 40 }]);
     await database.close();

@@ -2,16 +2,15 @@
  * The store on PostgreSQL 15 or newer. One connection writes (`writes.ts`), one serves the single statements of
  * reads, the others those that need a snapshot; one more listens. A database that is away is waited for.
  */
-import { type ClientBase, type ClientConfig, Pool, type PoolClient } from 'pg';
+import { type ClientBase, type ClientConfig, Pool, type PoolClient, types } from 'pg';
 import type { Clock } from '../../core/clock.js';
 import { createZone, type Zone } from '../../core/dates.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { backoff } from '../../core/retry.js';
-import { createWatchers, type Database, run, type Server } from '../db.js';
+import { createWatchers, type Database, type Server } from '../db.js';
 import { configurationFault, farewell, isConflict, isGone, poolerFault, storeFault } from './faults.js';
 import { createListener } from './listener.js';
-import { TYPES } from './statements.js';
 import { ALONE, createWriter, runVerb } from './writes.js';
 
 export interface PostgresDatabase extends Database, Server {}
@@ -74,7 +73,7 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
   }
   const own = createWatchers(access.isOpen);
   const listener = createListener({
-    ...{ settings: settingsOf(options), clock, isOpen: access.isOpen },
+    ...{ settings: settingsOf(options), clock, isOpen: access.isOpen, watchers: own },
     query: (sql, values) => lend((client) => client.query(sql, values)),
   });
   const writer = createWriter({ clock, changed: own.changed, wrote: listener.wrote, lend, patiently });
@@ -101,14 +100,12 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
         return runVerb(client, verb(), reading);
       }),
     write: (of, verb) => writer.add(of, verb),
-    writeOne: (of, sql, ...values) => writer.add(of, () => run(sql, ...values)),
     // A commit is on disk when it resolves.
     flush: { begin() {}, done: async () => {} },
     watch(changed, table) {
-      const ends = [listener.watch(changed), ...(table === undefined ? [] : [own.watch(table, changed)])];
-      return () => {
-        for (const end of ends) end();
-      };
+      const end = own.watch(changed, table);
+      listener.listen();
+      return end;
     },
     // The server's autovacuum reuses the space of deleted rows.
     shrink: async () => false,
@@ -241,6 +238,15 @@ function settingsOf({ url, answerMs = STATEMENT_MS + 10_000 }: PostgresOptions):
   const patience = { connectionTimeoutMillis: CONNECT_MS, query_timeout: answerMs };
   return { connectionString: url, keepAlive: true, keepAliveInitialDelayMillis: PROBE_MS, ...patience };
 }
+
+/** Flags are 0 and 1, and all numbers JavaScript's: ids and times stay below 2^53. */
+const TYPES = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    if (oid === types.builtins.BOOL) return (value: string) => (value === 't' ? 1 : 0);
+    if (oid === types.builtins.INT8 || oid === types.builtins.NUMERIC) return Number;
+    return types.getTypeParser(oid, format as 'text');
+  },
+};
 
 function poolOf(options: PostgresOptions, connections: number): Pool {
   const pool = new Pool({

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { Client, type ClientConfig } from 'pg';
 import type { Clock } from '../../core/clock.js';
 import { backoff } from '../../core/retry.js';
+import type { createWatchers } from '../db.js';
 import { farewell } from './faults.js';
 
 const NOTICE_EVERY_MS = 100;
@@ -15,6 +16,7 @@ interface ListenerOptions {
   settings: ClientConfig;
   clock: Clock;
   isOpen(): boolean;
+  watchers: ReturnType<typeof createWatchers>;
   /** Runs a statement on another connection: whoever only writes does not listen. */
   query(sql: string, values: unknown[]): Promise<unknown>;
 }
@@ -28,9 +30,9 @@ function clientOf(settings: ClientConfig): Client | null {
   }
 }
 
-export function createListener({ settings, clock, isOpen, query }: ListenerOptions) {
+export function createListener({ settings, clock, isOpen, watchers, query }: ListenerOptions) {
+  const { changed, isWatched } = watchers;
   const name = randomUUID();
-  const watchers = new Set<() => void>();
   let client: Client | null = null;
   let stopWaiting: (() => void) | null = null;
   let failures = 0;
@@ -44,13 +46,13 @@ export function createListener({ settings, clock, isOpen, query }: ListenerOptio
     next.on('end', () => lost(next));
     next.on('notification', ({ payload }) => {
       // The sender hears itself, too.
-      if (payload !== name) tellAll();
+      if (payload !== name) changed('others');
     });
     try {
       await next.connect();
       await next.query('listen coterie');
       // Something may have been written meanwhile.
-      if (failures > 0) tellAll();
+      if (failures > 0) changed('others');
       failures = 0;
     } catch {
       lost(next);
@@ -61,7 +63,7 @@ export function createListener({ settings, clock, isOpen, query }: ListenerOptio
     if (client !== which) return;
     client = null;
     void which.end().catch(() => {});
-    if (!isOpen() || watchers.size === 0) return;
+    if (!isOpen() || !isWatched()) return;
     again();
   }
 
@@ -79,16 +81,10 @@ export function createListener({ settings, clock, isOpen, query }: ListenerOptio
     await query(`select pg_notify('coterie', $1)`, [name]).catch(() => {});
   }
 
-  function tellAll(): void {
-    for (const watcher of watchers) watcher();
-  }
-
   return {
-    watch(changed: () => void): () => void {
-      const watcher = () => changed();
-      watchers.add(watcher);
+    /** From now on. */
+    listen(): void {
       if (client === null && stopWaiting === null) void connect();
-      return () => void watchers.delete(watcher);
     },
     /** This process has written. */
     wrote(): void {

@@ -72,7 +72,6 @@ export async function withBusyRetry<T>(
 
 interface Write {
   work(): unknown;
-  single: boolean;
   giveUpAt: number;
   resolve(value: never): void;
   reject(error: unknown): void;
@@ -92,11 +91,11 @@ export class WriteQueue {
     private readonly commit: <T>(work: () => T) => T,
   ) {}
 
-  /** `work` may run more than once. `single`: it is one statement and needs no transaction. */
-  add<T>(work: () => T, single: boolean): Promise<T> {
+  /** `work` may run more than once. */
+  add<T>(work: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const giveUpAt = this.busy.clock.now() + this.busy.busyTimeoutMs;
-      this.waiting.push({ work, single, giveUpAt, resolve, reject });
+      this.waiting.push({ work, giveUpAt, resolve, reject });
       if (this.isDraining) return;
       this.isDraining = true;
       void this.drainAll();
@@ -144,9 +143,9 @@ export class WriteQueue {
   }
 
   private runEach(batch: Write[]): Write[] {
-    for (const [n, { work, single, resolve, reject }] of batch.entries()) {
+    for (const [n, { work, resolve, reject }] of batch.entries()) {
       try {
-        resolve((single ? work() : this.commit(work)) as never);
+        resolve(this.commit(work) as never);
       } catch (error) {
         if (hasCode(error, IS_BUSY)) {
           this.blockedBy = error;

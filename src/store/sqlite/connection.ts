@@ -9,7 +9,7 @@ import { createZone, type Zone } from '../../core/dates.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { keepHandle } from '../../core/v8.js';
-import { type Ask, createWatchers, type Database, run, type Verb, type Watched } from '../db.js';
+import { type Ask, createWatchers, type Database, type Verb, type Watched } from '../db.js';
 import { SQLITE, spelled, watchedTable } from '../sql.js';
 import { type Busy, storeFault, WriteQueue, withBusyRetry } from './busy.js';
 import { durableIn } from './durable.js';
@@ -40,12 +40,13 @@ const JOURNAL_SIZE_LIMIT = 64 * 1024 * 1024;
 /** Pages in the log before a checkpoint (16 MB): most pages change many times until then. */
 const CHECKPOINT_PAGES = 4_000;
 
-interface ConnectOptions {
+export interface ConnectOptions {
   file: string;
   clock: Clock;
   zone?: Zone | undefined;
   log?: Log | undefined;
-  busyTimeoutMs: number;
+  /** How long a verb waits for another process before it fails. Default: 30 s. */
+  busyTimeoutMs?: number | undefined;
   /** Simulates a full disk at this size. */
   maxPages?: number | undefined;
   /** Called for every statement that runs, to count them. */
@@ -55,7 +56,7 @@ interface ConnectOptions {
 }
 
 export async function connect(options: ConnectOptions): Promise<SqliteDatabase> {
-  const { file, clock, zone = createZone('UTC'), log, busyTimeoutMs, onLost = () => {} } = options;
+  const { file, clock, zone = createZone('UTC'), log, busyTimeoutMs = 30_000, onLost = () => {} } = options;
   const raw = openFile(file, options.onStatement);
   const closed = () => (raw.open ? null : new Fault('store_unavailable', `${file}: the store was closed`));
   const busy: Busy = { file, clock, busyTimeoutMs, ended: closed };
@@ -71,8 +72,8 @@ export async function connect(options: ConnectOptions): Promise<SqliteDatabase> 
   const inTransaction = raw.transaction((work: () => unknown) => work());
   const commit = <T>(work: () => T) => inTransaction.immediate(work) as T;
   const queue = new WriteQueue(busy, commit);
-  const others = watchOthers(raw);
   const own = createWatchers(() => raw.open);
+  const stopWatching = watchOthers(raw, () => own.changed('others'));
   const statements = statementsOf(raw, own.changed);
   const read = <T>(verb: () => Verb<T>) =>
     retry(() => inTransaction.deferred(() => runVerb(statements, verb())) as T);
@@ -88,8 +89,7 @@ export async function connect(options: ConnectOptions): Promise<SqliteDatabase> 
     look: (verb) => retry(() => runVerb(statements, verb())),
     read,
     settled: read,
-    write: (_, verb) => queue.add(() => runVerb(statements, verb()), false),
-    writeOne: (_, sql, ...values) => queue.add(() => runVerb(statements, run(sql, ...values)), true),
+    write: (_, verb) => queue.add(() => runVerb(statements, verb())),
     writeDurably: (work) =>
       retry(() => {
         // NORMAL does not sync on commit: a power cut could lose messages already acknowledged to the platform.
@@ -103,18 +103,13 @@ export async function connect(options: ConnectOptions): Promise<SqliteDatabase> 
         }
       }),
     flush: durable.flush,
-    watch(changed, table) {
-      const ends = [others.watch(changed), ...(table === undefined ? [] : [own.watch(table, changed)])];
-      return () => {
-        for (const end of ends) end();
-      };
-    },
+    watch: own.watch,
     shrink: (pages) => shrink(raw, statements, retry, pages),
     scrub: (whole) => retry(() => scrub(raw, statements, whole)),
     size: () => retry(() => size(statements)),
     copyTo: (copy, without) => copyInto(copy, without, raw, retry),
     async close() {
-      others.stop();
+      stopWatching();
       queue.drain();
       await durable.close();
     },
@@ -208,10 +203,9 @@ function rowOf(values: unknown[], names: string[], blank: Record<string, unknown
   return row;
 }
 
-function watchOthers(raw: Sqlite.Database) {
+/** Calls `changed` soon after another connection has written. Returns the function that stops watching. */
+function watchOthers(raw: Sqlite.Database, changed: () => void): () => void {
   const dataVersion = keepHandle(raw.prepare('PRAGMA data_version').pluck());
-  const watchers = new Set<() => void>();
-  let seen: unknown = null;
 
   /** A number that changes when another connection has written; null if it cannot be read now. */
   function version(): unknown {
@@ -223,22 +217,14 @@ function watchOthers(raw: Sqlite.Database) {
     }
   }
 
+  let seen = version();
   const watching = setInterval(() => {
-    const current = watchers.size === 0 ? null : version();
+    const current = version();
     if (current === null || current === seen) return;
     seen = current;
-    for (const changed of watchers) changed();
+    changed();
   }, WATCH_EVERY_MS).unref();
-
-  return {
-    watch(changed: () => void): () => void {
-      if (watchers.size === 0) seen = version();
-      const watcher = () => changed();
-      watchers.add(watcher);
-      return () => void watchers.delete(watcher);
-    },
-    stop: () => clearInterval(watching),
-  };
+  return () => clearInterval(watching);
 }
 
 // ── The file ───────────────────────────────────────────────────────────────────────────────────────────────
