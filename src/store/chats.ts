@@ -5,7 +5,7 @@
  */
 
 import type { ChatRecord, ChatStore, RoomNow } from '../core/chat-record.js';
-import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { ReceiptOf } from '../core/receipt.js';
 import type { GroupRound } from '../core/transcript.js';
 import * as db from './db.js';
@@ -26,6 +26,11 @@ export function toChat(row: ChatRow): ChatRecord {
   if (away !== null) record.away = JSON.parse(away);
   if (voice !== null) record.voice = voice;
   return record;
+}
+
+/** Where the chat's outbox entries go. */
+export function targetIn(room: RoomId, { chatId, channel, address, kind }: ChatRow, now: number) {
+  return { chatId, channel, address, threadId: roomParts(room).threadId, kind, now };
 }
 
 export function* findChat(id: ChatId): db.Verb<ChatRow | undefined> {

@@ -3,6 +3,7 @@
  * (`/memory why`, `coterie doctor`).
  */
 
+import { setImmediate as nextPass } from 'node:timers/promises';
 import { addedLines, hasMarker, lineKey, lineKeys, linesOfText } from '../core/cut.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { Fate, PromptMemory, Spoke, Trace, TraceStore, VersionStore } from '../core/memory.js';
@@ -111,7 +112,6 @@ const PLACE = '(heard.heard_after, heard.message_id)';
 const WINDOW_AFTER = '(coalesce(window_heard, 0), coalesce(window_message, 0))';
 const FLUSHED_TO = '(coalesce(flushed_heard, 0), coalesce(flushed_message, 0))';
 
-const NEWEST_ID = 'select max(id) from message';
 const traced = (from: string) =>
   `select message.chat_id as chatId, message.state, ${MESSAGE_COLUMNS} ${from}`;
 const BELOW = traced(
@@ -204,6 +204,15 @@ function* fateOf(chatId: ChatId, { room, id }: StoredMessage, hearing: Hearing):
   return { kind: 'archived', file: file ?? '' };
 }
 
+/** All ids of messages, from the newest down, in ranges between which other work may run. */
+async function* idsDown(database: db.Reader): AsyncGenerator<{ below: number; atLeast: number }> {
+  const newest = await database.look(() => db.value<number | null>('select max(id) from message'));
+  for (let below = (newest ?? 0) + 1; below > 0; below -= TRACED_AT_ONCE) {
+    yield { below, atLeast: below - TRACED_AT_ONCE };
+    await nextPass();
+  }
+}
+
 async function trace(
   database: db.Reader,
   { chatId, wanted, most }: Parameters<TraceStore['trace']>[0],
@@ -215,36 +224,25 @@ async function trace(
     });
   }
   const found: Trace[] = [];
-  let until =
-    (await database.read(function* () {
-      return (yield* db.value<number | null>(NEWEST_ID)) ?? 0;
-    })) + 1;
-  while (until > 0 && found.length < most) {
-    const batch = { chatId, below: until, atLeast: until - TRACED_AT_ONCE };
+  for await (const range of idsDown(database)) {
     const page = await database.read(function* () {
-      const rows = (yield* db.all<TracedRow>(BELOW, batch)).filter(({ text }) => wanted.phrase.isIn(text));
-      const wantedRows = rows.slice(0, most - found.length);
+      const rows = yield* db.all<TracedRow>(BELOW, { chatId, ...range });
+      const wantedRows = rows.filter(({ text }) => wanted.phrase.isIn(text)).slice(0, most - found.length);
       return (yield* db.each(wantedRows, (row) => tracesOf(row, wanted.personaId))).flat();
     });
     found.push(...page);
-    until -= TRACED_AT_ONCE;
-    await new Promise((resolve) => setImmediate(resolve));
+    if (found.length >= most) break;
   }
   return found;
 }
 
 async function spokeSince(database: db.Reader, since: number): Promise<Spoke[]> {
   const found = new Map<string, Spoke>();
-  let below =
-    (await database.read(function* () {
-      return (yield* db.value<number | null>(NEWEST_ID)) ?? 0;
-    })) + 1;
-  while (below > 0) {
-    const batch = { below, atLeast: below - TRACED_AT_ONCE, since };
+  for await (const range of idsDown(database)) {
     const page = await database.read(function* () {
       return {
-        rows: yield* db.all<Spoke>(SPOKE, batch),
-        newest: (yield* db.value<number | null>(NEWEST_BETWEEN, batch)) ?? since,
+        rows: yield* db.all<Spoke>(SPOKE, { ...range, since }),
+        newest: (yield* db.value<number | null>(NEWEST_BETWEEN, range)) ?? since,
       };
     });
     for (const row of page.rows) {
@@ -253,8 +251,6 @@ async function spokeSince(database: db.Reader, since: number): Promise<Spoke[]> 
     }
     // Ids follow the order of receipt, except for messages that accumulated while the gateway was down.
     if (page.newest < since) break;
-    below -= TRACED_AT_ONCE;
-    await new Promise((resolve) => setImmediate(resolve));
   }
   return [...found.values()];
 }

@@ -7,9 +7,8 @@
 
 import type { Delivery, NewDelivery, Post, ShownPart } from '../core/channel.js';
 import { Fault } from '../core/errors.js';
-import { type ChatId, type RoomId, roomId, roomParts } from '../core/ids.js';
+import { type ChatId, type RoomId, roomId } from '../core/ids.js';
 import type { Attempt, LiveStore, OutboxStore, SendOutcome } from '../core/store.js';
-import type { ChatRow } from './chats.js';
 import * as db from './db.js';
 import { CAUSE, endSends, journalSend, SEND_END, type SendEnd, turnOf } from './journal.js';
 import type { outbox } from './schema.js';
@@ -18,10 +17,6 @@ import { greet } from './transcript.js';
 
 /** The destination of a delivery, and its time of creation. */
 export type SendTarget = Omit<Post, 'delivery' | 'precedes'>;
-
-export function targetIn(room: RoomId, { chatId, channel, address, kind }: ChatRow, now: number): SendTarget {
-  return { chatId, channel, address, threadId: roomParts(room).threadId, kind, now };
-}
 
 /** An entry to add. `shown`: its part that is already shown, and the number of crashes while sending it. */
 type NewEntry = NewDelivery & {

@@ -193,7 +193,7 @@ export function* receiveEvent(event: ReceiptOf<'event'>): db.Verb<number | undef
   return yield* addWaiting(room, said, happening);
 }
 
-/** What no receipt says, or only some do; null for other columns. */
+/** Defaults, for what a receipt does not say. */
 const UNSAID = {
   ...{ administrator: 0, mentionsBot: 0, edited: 0, quiet: 0, bot: 0, reaction: 0, tainted: 0 },
   ...{ replyTo: null, attachments: null, words: null, addresses: null, mentions: null },

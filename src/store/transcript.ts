@@ -106,7 +106,7 @@ export function* reviseRoom(room: RoomId): db.Verb<void> {
   yield* db.tell('update room set revision = revision + 1 where id = ?', room);
 }
 
-/** What waits in the room has changed, so the claim of a worker that is about to start a turn becomes invalid. */
+/** The waiting messages have changed, so the claim of a worker that is about to start a turn becomes invalid. */
 export function* moveFence(room: RoomId): db.Verb<void> {
   yield* db.tell(MOVE_FENCE, room);
 }

@@ -11,11 +11,11 @@ import type { Usage } from '../core/model.js';
 import type { ReceiptOf } from '../core/receipt.js';
 import type { Claim, TurnStore } from '../core/store.js';
 import type { Step } from '../core/transcript.js';
-import { CHAT_COLUMNS, type ChatRow } from './chats.js';
+import { CHAT_COLUMNS, type ChatRow, targetIn } from './chats.js';
 import * as db from './db.js';
 import { callCameBack, interruptTurn, writeJournal } from './journal.js';
 import { PROMPT_SNAPSHOT } from './memory-history.js';
-import { putDeliveries, putDelivery, removeShown, targetIn, withShown } from './outbox.js';
+import { putDeliveries, putDelivery, removeShown, withShown } from './outbox.js';
 import { ASKED_CALL, askedIn, askPeople, endCall } from './questions.js';
 import { freeRoom, IS_HELD } from './rooms.js';
 import type { askedCall } from './schema.js';
@@ -167,15 +167,11 @@ export function approvalStore(database: db.Database): ApprovalStore {
 // ── The end ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 type Finish = Parameters<TurnStore['finish']>[0];
-interface FinishedRow extends ChatRow {
+interface FinishedRow extends ChatRow, Record<keyof PromptMemory, string | null> {
   personaId: PersonaId;
   isBusy: number;
   shown: string | null;
   shownCrashes: number | null;
-  memory: string | null;
-  dailyLog: string | null;
-  recalled: string | null;
-  summary: string | null;
 }
 
 const NO_TOKENS: Usage = { inputTokens: 0, outputTokens: 0 };

@@ -28,12 +28,16 @@ export function beganBefore(upTo: string): string {
 
 const SPAN = 'chatId file roomId personaId afterHeard afterMessage toHeard toMessage state';
 type SpanRow = Row<typeof archived>;
+type Flush = Parameters<ViewStore['commitFlush']>[0];
 const IS_VIEW = 'room_id = @room and persona_id = @personaId';
 const IS_FILE = 'chat_id = @chatId and file = @file';
-const UNSEEN = `
-  select 1 from heard where ${IS_VIEW} and addressed = 1 and message_id > @resetAt
+const heardWithin = (which: string) => `
+  select 1 from heard join message on message.id = heard.message_id
+  where heard.room_id = @room and persona_id = @personaId and message_id > @resetAt
     and (heard_after, message_id) > (@afterHeard, @afterMessage)
-    and (heard_after, message_id) <= (@toHeard, @toMessage) limit 1`;
+    and (heard_after, message_id) <= (@toHeard, @toMessage) and ${which} limit 1`;
+const ADDRESSED = heardWithin('addressed = 1');
+const TAINTED = heardWithin('addressed in (0, 1) and message.tainted = 1');
 const RESET = `
   insert into view (room_id, persona_id, reset_at) values (@room, @personaId, @upTo)
   on conflict (room_id, persona_id) do update set reset_at = larger(view.reset_at, excluded.reset_at), summary = null, counted = null,
@@ -41,13 +45,15 @@ const RESET = `
 const UNFLUSHED = `
   select ${columns(SPAN)} from archived where chat_id = @chatId and ${IS_VIEW} and state = 'unflushed'`;
 
+/** Whether the persona heard such a message within the span. */
+function* hasHeard(sql: string, { room, personaId, resetAt }: ViewRecord, span: Stretch): db.Verb<boolean> {
+  return (yield* db.one(sql, { room, personaId, resetAt, ...ends(span) })) !== undefined;
+}
+
 /** Whether a span holds a message addressed to the persona that no flush has seen. */
-function* owes(
-  { room, personaId, resetAt, flushedTo }: ViewRecord,
-  span: { after: Position; to: Position },
-): db.Verb<boolean> {
-  const after = isAfter(flushedTo, span.after) ? flushedTo : span.after;
-  return (yield* db.one(UNSEEN, { room, personaId, resetAt, ...ends({ after, to: span.to }) })) !== undefined;
+function* owes(view: ViewRecord, { after, to }: Stretch): db.Verb<boolean> {
+  const from = isAfter(view.flushedTo, after) ? view.flushedTo : after;
+  return yield* hasHeard(ADDRESSED, view, { after: from, to });
 }
 
 /** Forgets everything up to a message and cancels its flush. To be called within a transaction. */
@@ -83,25 +89,24 @@ const MOVE_WINDOW = upsert(
   'windowHeard windowMessage summary counted estimated tainted',
   'resetAt',
 );
-const LEAVES_TAINTED = `
-  select 1 from heard join message on message.id = heard.message_id
-  where heard.room_id = @room and persona_id = @personaId and addressed in (0, 1) and message_id > @resetAt
-    and (heard_after, message_id) > (@afterHeard, @afterMessage)
-    and (heard_after, message_id) <= (@toHeard, @toMessage) and message.tainted = 1 limit 1`;
 const openWhere = (which: string) => `
   select ${columns(SPAN, 'archived')} from archived join chat on chat.id = archived.chat_id
   where archived.state <> 'settled' and ${which} order by to_heard`;
 const OPEN_IN_CHANNELS = openWhere('text_in(channel, @channels)');
 const OPEN_OF_VIEW = openWhere(`chat_id = @chatId and ${IS_VIEW}`);
 
-/** The current view if it is unchanged since the caller read it, else null. */
-function* unchanged(seen: SeenView): db.Verb<ViewRecord | null> {
-  const now = yield* findView(seen.room, seen.personaId);
+/** Adds what the move cost. The current view if it is unchanged since the caller read it, else null. */
+function* spendAndFind(
+  zone: Zone,
+  { view: seen, usage, now }: Omit<Flush, 'to'>,
+): db.Verb<ViewRecord | null> {
+  if (usage) yield* addUsage(zone, seen, { turns: 0, ...usage }, now);
+  const view = yield* findView(seen.room, seen.personaId);
   const same =
-    now.resetAt === seen.resetAt &&
-    isSame(now.windowAfter, seen.windowAfter) &&
-    isSame(now.flushedTo, seen.flushedTo);
-  return same ? now : null;
+    view.resetAt === seen.resetAt &&
+    isSame(view.windowAfter, seen.windowAfter) &&
+    isSame(view.flushedTo, seen.flushedTo);
+  return same ? view : null;
 }
 
 function* findArchive(chatId: ChatId, file: string): db.Verb<ArchivedSpan | null> {
@@ -117,54 +122,44 @@ function* archiveFor(now: ViewRecord, file: string, to: Position): db.Verb<Archi
   return isAfter(span.after, now.windowAfter) || isAfter(to, span.to) ? null : span;
 }
 
-/** Whether untrusted text is in the messages that leave the window, or in the previous summary. */
-function* summaryIsTainted(view: ViewRecord, to: Position): db.Verb<boolean> {
-  const { room, personaId, resetAt, windowAfter, tainted } = view;
-  const span = ends({ after: windowAfter, to });
-  return tainted || (yield* db.one(LEAVES_TAINTED, { room, personaId, resetAt, ...span })) !== undefined;
-}
-
-function* commitFlush(
-  zone: Zone,
-  { view: seen, to, usage, now }: Parameters<ViewStore['commitFlush']>[0],
-): db.Verb<boolean> {
-  if (usage) yield* addUsage(zone, seen, { turns: 0, ...usage }, now);
-  const current = yield* unchanged(seen);
+function* commitFlush(zone: Zone, flush: Flush): db.Verb<boolean> {
+  const current = yield* spendAndFind(zone, flush);
   if (!current) return false;
-  if (isAfter(to, current.flushedTo)) {
-    const cursor = { flushedHeard: to.heardAfter, flushedMessage: to.messageId };
-    yield* db.tell(MOVE_CURSOR, { ...keyOf(seen), ...cursor });
+  const { heardAfter: flushedHeard, messageId: flushedMessage } = flush.to;
+  if (isAfter(flush.to, current.flushedTo)) {
+    yield* db.tell(MOVE_CURSOR, { ...keyOf(current), flushedHeard, flushedMessage });
   }
   return true;
 }
 
 function* moveWindow(zone: Zone, move: Parameters<ViewStore['moveWindow']>[0]): db.Verb<boolean> {
-  const { view: seen, to, summary, archive, usage, now } = move;
-  if (usage) yield* addUsage(zone, seen, { turns: 0, ...usage }, now);
-  const current = yield* unchanged(seen);
+  const { to, summary, archive } = move;
+  const current = yield* spendAndFind(zone, move);
   if (!current) return false;
   const isFlushed = !isAfter(to, current.flushedTo);
   const span = archive === null ? null : yield* archiveFor(current, archive, to);
   if (!isFlushed && !span) {
     throw new Fault(
       'internal',
-      `the window of ${seen.personaId} in ${seen.room} would move past messages that no flush has seen and no archive holds`,
+      `the window of ${current.personaId} in ${current.room} would move past messages that no flush has seen and no archive holds`,
     );
   }
   // Not `owes`: the file's front matter is also derived from the cursor, and both must agree.
   if (span) yield* setState(span, isAfter(span.to, current.flushedTo) ? 'unflushed' : 'settled');
   const { heardAfter, messageId } = isAfter(to, current.windowAfter) ? to : current.windowAfter;
+  const leaving = { after: current.windowAfter, to };
+  const isTainted = summary !== null && (current.tainted || (yield* hasHeard(TAINTED, current, leaving)));
   yield* db.tell(MOVE_WINDOW, {
-    ...keyOf(seen),
+    ...keyOf(current),
     windowHeard: heardAfter,
     windowMessage: messageId,
     summary,
     // The count belongs to the old window and must not affect the new one.
     counted: null,
     estimated: null,
-    tainted: summary !== null && (yield* summaryIsTainted(current, to)) ? 1 : 0,
+    tainted: isTainted ? 1 : 0,
   });
-  yield* reviseRoom(seen.room);
+  yield* reviseRoom(current.room);
   return true;
 }
 
@@ -172,19 +167,11 @@ function* noteArchive(archive: Parameters<ViewStore['noteArchive']>[0]): db.Verb
   const { chatId, file, state } = archive;
   if (state === 'writing') {
     const { room: roomId, personaId } = archive;
-    yield* db.tell(insertInto('archived', SPAN), {
-      chatId,
-      file,
-      roomId,
-      personaId,
-      ...ends(archive),
-      state,
-    });
-    return;
+    const row = { chatId, file, roomId, personaId, ...ends(archive), state };
+    return yield* db.tell(insertInto('archived', SPAN), row);
   }
   if (state === 'dropped') {
-    yield* db.tell(`delete from archived where ${IS_FILE} and state = 'writing'`, { chatId, file });
-    return;
+    return yield* db.tell(`delete from archived where ${IS_FILE} and state = 'writing'`, { chatId, file });
   }
   const span = yield* findArchive(chatId, file);
   if (span?.state !== 'unflushed') return;
@@ -235,7 +222,12 @@ function toSpan({ chatId, roomId: room, personaId, file, state, ...row }: SpanRo
   return { chatId, room, personaId, file, after, to, state };
 }
 
-function ends({ after, to }: { after: Position; to: Position }) {
+interface Stretch {
+  after: Position;
+  to: Position;
+}
+
+function ends({ after, to }: Stretch) {
   return {
     afterHeard: after.heardAfter,
     afterMessage: after.messageId,

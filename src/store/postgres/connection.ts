@@ -49,14 +49,8 @@ const CHECK = `
     current_setting('server_encoding') as encoding, current_setting('transaction_read_only') = 'on' as "isReadOnly",
     current_setting('idle_in_transaction_session_timeout') as idle,
     'B' < 'a' and '-' < '.' and '/' < '0' and '~' < 'é' as "isByBytes"`;
-interface Check {
-  version: number;
-  isReplica: number;
-  encoding: string;
-  isReadOnly: number;
-  idle: string;
-  isByBytes: number;
-}
+type Check = Record<'version' | 'isReplica' | 'isReadOnly' | 'isByBytes', number> &
+  Record<'encoding' | 'idle', string>;
 
 /** Throws Fault `configuration` for a database that cannot serve, `store_unavailable` for one that stays away. */
 export async function connectPostgres(options: PostgresOptions): Promise<PostgresDatabase> {
