@@ -43,7 +43,7 @@ export function CodeBlock({
     <figure class="code">
       <figcaption>
         <span>{language}</span>
-        <button type="button" class="quiet" aria-label={kit.copyCode} onClick={copy}>
+        <button type="button" class="quiet copy" aria-label={kit.copyCode} onClick={copy}>
           {hasCopied ? kit.copied : kit.copy}
         </button>
       </figcaption>

@@ -1,0 +1,147 @@
+/** A conversation as a place reads it: a window of it, which follows the live line, and ways to move the window. */
+import { batch, computed, type ReadonlySignal, signal } from '@preact/signals';
+import type { LogRow, RowPage } from '../../../src/board/protocol.ts';
+import { Refusal, read } from '../api.ts';
+import { follow } from '../live.ts';
+import * as windows from './window.ts';
+
+/** Where the list is to stand after the next change of its rows: at an end, or with this row in sight. */
+export type Goal = { to: 'end' } | { to: 'start' } | { to: 'row'; key: string };
+
+export interface Log {
+  rows: ReadonlySignal<LogRow[]>;
+  /** Whether anything was read yet. */
+  isRead: ReadonlySignal<boolean>;
+  hasOlder: ReadonlySignal<boolean>;
+  hasNewer: ReadonlySignal<boolean>;
+  /** Nothing is announced meanwhile: older rows are no news. */
+  isPaging: ReadonlySignal<boolean>;
+  goal: ReadonlySignal<Goal>;
+  /** Set by the list: whether its reader stands at the end. */
+  follows: boolean;
+  older(): Promise<void>;
+  newer(): Promise<void>;
+  first(): Promise<void>;
+  newest(): Promise<void>;
+  /** `around`: of a `FoundRow`; `key`: the row that comes into sight. */
+  find(around: string, key: string): Promise<void>;
+  close(): void;
+}
+
+const AGAIN_MS = 1_500;
+/** Until a reader's software has taken the change. */
+const QUIET_MS = 400;
+
+/** Follows the live line until it is closed. The caller chooses where it begins: `newest()`, `first()` or `find()`. */
+export function openLog(room: string): Log {
+  const window = signal<windows.LogWindow | null>(null);
+  const goal = signal<Goal>({ to: 'end' });
+  const paging = signal(0);
+  let position: string | null = null;
+  let isClosed = false;
+  let stopFollowing: (() => void) | null = null;
+  /** The last question: answers to earlier ones are not wanted any more. */
+  let asked = 0;
+
+  const log: Log = {
+    rows: computed(() => (window.value === null ? [] : windows.rowsOf(window.value))),
+    isRead: computed(() => window.value !== null),
+    hasOlder: computed(() => window.value !== null && windows.beforeOf(window.value) !== null),
+    hasNewer: computed(() => window.value !== null && !windows.isAtEnd(window.value)),
+    isPaging: computed(() => paging.value > 0),
+    goal,
+    follows: true,
+    older: () => page('before'),
+    newer: () => page('after'),
+    first: () => begin({ first: '1' }, { to: 'start' }),
+    newest: () => begin({}, { to: 'end' }),
+    find: (around, key) => begin({ around }, { to: 'row', key }),
+    close() {
+      isClosed = true;
+      stopFollowing?.();
+    },
+  };
+
+  function readPage(values: Record<string, string>): Promise<RowPage> {
+    const query = new URLSearchParams(values).toString();
+    return read(`api/board/rooms/${encodeURIComponent(room)}/rows${query === '' ? '' : `?${query}`}`);
+  }
+
+  /** Replaces the window. Goes on trying while the gateway is away. */
+  async function begin(values: Record<string, string>, to: Goal): Promise<void> {
+    const mine = ++asked;
+    await quietly(async () => {
+      try {
+        const found = await readPage(values);
+        if (isClosed || mine !== asked) return;
+        batch(() => {
+          window.value = windows.windowOf(found);
+          goal.value = to;
+        });
+        position = found.position ?? position;
+        stopFollowing ??= follow(room, follower);
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        const isOver = isClosed || mine !== asked || error.status === 401 || error.status === 404;
+        if (!isOver) setTimeout(() => mine === asked && !isClosed && begin(values, to), AGAIN_MS);
+      }
+    });
+  }
+
+  async function page(side: 'before' | 'after'): Promise<void> {
+    const from = window.value;
+    if (from === null || paging.value > 0) return;
+    const cursor = side === 'before' ? windows.beforeOf(from) : windows.afterOf(from);
+    if (cursor === null) {
+      if (side === 'after' && from.isCut) await begin({}, { to: 'end' });
+      return;
+    }
+    const mine = ++asked;
+    await quietly(async () => {
+      const found = await readPage({ [side]: cursor }).catch((error: unknown) => {
+        // Whoever scrolls on asks again.
+        if (error instanceof Refusal) return null;
+        throw error;
+      });
+      if (found === null || isClosed || mine !== asked || window.value === null) return;
+      const add = side === 'before' ? windows.withOlder : windows.withNewer;
+      window.value = add(window.value, found);
+      position = found.position ?? position;
+    });
+  }
+
+  async function quietly(work: () => Promise<void>): Promise<void> {
+    paging.value += 1;
+    try {
+      await work();
+    } finally {
+      setTimeout(() => {
+        paging.value -= 1;
+      }, QUIET_MS);
+    }
+  }
+
+  const follower = {
+    position: () => position,
+    rows(news: { rows: LogRow[]; gone: string[]; position: string }) {
+      position = news.position;
+      take((last) => windows.withNews(last, news));
+    },
+    writing(news: Parameters<typeof windows.withWriting>[1]) {
+      take((last) => windows.withWriting(last, news, Date.now()));
+    },
+    reread() {
+      const last = window.value;
+      if (last === null || log.follows) void log.newest();
+      else window.value = { ...last, isCut: last.isCut || windows.afterOf(last) === null };
+    },
+  };
+
+  function take(change: (last: windows.LogWindow) => windows.LogWindow): void {
+    if (window.value === null) return;
+    window.value = change(window.value);
+    if (log.follows && paging.value === 0 && windows.isLong(window.value)) void log.newest();
+  }
+
+  return log;
+}

@@ -1,0 +1,24 @@
+/** How much of a bound is used: a bar with its number beside it. */
+export function Meter({
+  label,
+  value,
+  most,
+  words,
+}: {
+  label: string;
+  value: number;
+  most: number;
+  /** The number for people: `1,200 of 4,000 tokens`. */
+  words: string;
+}) {
+  const part = most > 0 ? Math.min(1, value / most) : 0;
+  return (
+    <div class={`meter ${value > most ? 'over' : ''}`}>
+      <meter class="hidden" aria-label={label} aria-valuetext={words} min={0} max={most} value={value} />
+      <div aria-hidden="true">
+        <i style={{ width: `${part * 100}%` }} />
+      </div>
+      <span class="soft">{words}</span>
+    </div>
+  );
+}

@@ -1,0 +1,103 @@
+/** The part of a conversation that is in the document: at most three pages, whatever its length. Pure. */
+import type { LiveNews, LogRow, RowPage } from '../../../src/board/protocol.ts';
+
+export const MOST_ROWS = 300;
+const MOST_PAGES = 3;
+/** A last page that grew this long by live rows is read anew, as a page of 100. */
+const LONG_PAGE = 200;
+
+type Page = Pick<RowPage, 'rows' | 'before' | 'after'>;
+
+/** Never without a page. */
+export interface LogWindow {
+  pages: readonly Page[];
+  /** Live rows came that are not in it, although no page follows. */
+  isCut: boolean;
+}
+
+type News<Kind extends LiveNews['kind']> = Extract<LiveNews, { kind: Kind }>;
+
+export function windowOf({ rows, before, after }: RowPage): LogWindow {
+  return { pages: [{ rows, before, after }], isCut: false };
+}
+
+export function rowsOf({ pages }: LogWindow): LogRow[] {
+  return pages.flatMap(({ rows }) => rows);
+}
+
+export function beforeOf({ pages }: LogWindow): string | null {
+  return pages[0]?.before ?? null;
+}
+
+export function afterOf({ pages }: LogWindow): string | null {
+  return pages.at(-1)?.after ?? null;
+}
+
+/** Whether its last row is the newest of the conversation. */
+export function isAtEnd(window: LogWindow): boolean {
+  return afterOf(window) === null && !window.isCut;
+}
+
+/** Whether live rows have made it so long that it should be read anew. */
+export function isLong(window: LogWindow): boolean {
+  return (window.pages.at(-1)?.rows.length ?? 0) > LONG_PAGE;
+}
+
+/** With the page before it; pages at its end go. */
+export function withOlder({ pages, isCut }: LogWindow, page: RowPage): LogWindow {
+  const known = new Set(pages.flatMap(({ rows }) => rows.map(({ key }) => key)));
+  const older = { ...page, rows: page.rows.filter(({ key }) => !known.has(key)) };
+  const all = [older, ...pages];
+  return { pages: all.slice(0, MOST_PAGES), isCut: isCut && all.length <= MOST_PAGES };
+}
+
+/** With the page after it; pages at its beginning go. */
+export function withNewer({ pages }: LogWindow, page: RowPage): LogWindow {
+  const known = new Set(page.rows.map(({ key }) => key));
+  const kept = pages.map((each) => ({ ...each, rows: each.rows.filter(({ key }) => !known.has(key)) }));
+  return { pages: [...kept, page].slice(-MOST_PAGES), isCut: false };
+}
+
+/** Known rows change where they stand; new ones come at the end, if it is the end of the conversation. */
+export function withNews(window: LogWindow, { rows, gone }: Pick<News<'rows'>, 'rows' | 'gone'>): LogWindow {
+  const changed = new Map(rows.map((row) => [row.key, row]));
+  const isGone = new Set(gone);
+  const found = new Set<string>();
+  const pages = window.pages.map((page) => {
+    const isTouched = page.rows.some(({ key }) => changed.has(key) || isGone.has(key));
+    for (const { key } of page.rows) if (changed.has(key)) found.add(key);
+    if (!isTouched) return page;
+    const kept = page.rows.filter(({ key }) => !isGone.has(key));
+    return { ...page, rows: kept.map((row) => changed.get(row.key) ?? row) };
+  });
+  const added = rows.filter(({ key }) => !found.has(key) && !isGone.has(key));
+  return bounded(withAdded({ ...window, pages }, added));
+}
+
+/** The words of a row that is being written: it may be new. */
+export function withWriting(
+  window: LogWindow,
+  { key, author, keep, add }: Pick<News<'writing'>, 'key' | 'author' | 'keep' | 'add'>,
+  now: number,
+): LogWindow {
+  const known = rowsOf(window).find((row) => row.key === key);
+  const text = (known?.text ?? '').slice(0, keep) + add;
+  const row: LogRow = { key, author, at: now, ...known, text, state: 'writing' };
+  return withNews(window, { rows: [row], gone: [] });
+}
+
+function withAdded(window: LogWindow, added: readonly LogRow[]): LogWindow {
+  const last = window.pages.at(-1);
+  if (last === undefined || added.length === 0) return window;
+  if (!isAtEnd(window)) return { ...window, isCut: window.isCut || afterOf(window) === null };
+  const pages = [...window.pages.slice(0, -1), { ...last, rows: [...last.rows, ...added] }];
+  return { ...window, pages };
+}
+
+/** Whole pages at its end go, or the newest rows of its only page. */
+function bounded({ pages, isCut }: LogWindow): LogWindow {
+  if (pages.reduce((sum, { rows }) => sum + rows.length, 0) <= MOST_ROWS) return { pages, isCut };
+  const [only] = pages;
+  if (pages.length > 1 || only === undefined) return bounded({ pages: pages.slice(0, -1), isCut: false });
+  return { pages: [{ ...only, rows: only.rows.slice(0, MOST_ROWS) }], isCut: true };
+}
