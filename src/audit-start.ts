@@ -14,11 +14,11 @@ import { newestEntries } from './operating/audit-read.js';
 import { createRedactor } from './operating/redact.js';
 import { hiddenInLogs, isSecretOption } from './secrets.js';
 
-export function openAudit(config: Config, log: Log): Audit {
+export function openAudit(config: Config, log: Log, redact = createRedactor(hiddenInLogs(config))): Audit {
   return createAudit({
     folder: config.dataDir,
     keepBytes: config.retention.auditBytes,
-    redact: createRedactor(hiddenInLogs(config)),
+    redact,
     clock: systemClock,
     log,
   });
@@ -39,7 +39,7 @@ export async function appendStart(
   audit: Audit,
   { config, keys, file }: LoadedConfig,
   version: string,
-  owner: string,
+  began: string,
 ): Promise<void> {
   const whole = { ...keys, access: { ...ACCESS, ...keys.access } };
   const variableKeys = config.variables.map(({ path }) => path.join('.'));
@@ -57,7 +57,7 @@ export async function appendStart(
   const note = (kind: AuditEntry['kind'], what: string, more: Record<string, string> | undefined) =>
     audit.note({ kind, who: GATEWAY, where: null, what, word: null, details: more });
   await Promise.all([
-    note('start', `the ${owner} began: coterie ${version}, Node ${process.version}`, undefined),
+    note('start', `${began}: coterie ${version}, Node ${process.version}`, undefined),
     note('configuration', `${file ?? 'the defaults'} (sha256 ${hash}); ${since}`, details),
     note('credentials', used.length === 0 ? 'none' : 'used from now on', Object.fromEntries(used)),
   ]);

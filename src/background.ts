@@ -72,9 +72,8 @@ async function startListener(
   conversation: Conversation,
   tasks: TaskWiring,
 ): Promise<() => Promise<void>> {
-  const { config, serving, metrics, sizes, workspace, artifacts, log } = parts;
-  const { startBoard } = await import('./board/listener.js');
-  const listener = await startBoard({
+  const { config, options, serving, metrics, sizes, workspace, artifacts, log } = parts;
+  return options.serve({
     ...config.board,
     // Only platforms count: closing the terminal does not make the gateway unready.
     ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
@@ -86,7 +85,6 @@ async function startListener(
     page: pagePartsOf(parts, conversation),
     log,
   });
-  return listener.close;
 }
 
 function upkeep(parts: Parts, conversation: Conversation): () => Promise<void> {

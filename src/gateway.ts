@@ -86,7 +86,6 @@ export function createGateway(parts: GatewayParts) {
   }
 
   async function stop(withinMs: number): Promise<void> {
-    log.info({}, 'shutting down; accepted messages are safe');
     intake.abort();
     unwatchStore();
     stopLooking();

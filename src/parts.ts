@@ -6,9 +6,11 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { createArtifacts } from './artifacts/artifacts.js';
+import type { BoardOptions } from './board/listener.js';
 import { createExports } from './chat-export/export.js';
 import { type Config, modelsOf } from './config.js';
 import { createJobAccess } from './conversation/rights.js';
+import type { Channel } from './core/channel.js';
 import { systemClock } from './core/clock.js';
 import { locks } from './core/concurrency.js';
 import { createZone, type Zone } from './core/dates.js';
@@ -35,7 +37,7 @@ import { takeLock } from './operating/lock.js';
 import { createMetrics, createSizes } from './operating/metrics.js';
 import { createRedactor } from './operating/redact.js';
 import { foldersOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
-import { createPlatforms, createTerminalChannel, type TerminalSettings } from './platforms.js';
+import { createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { Records } from './replay/records.js';
 import { secretsOf } from './secrets.js';
@@ -66,9 +68,13 @@ export interface GatewayOptions {
   log: Log;
   version: string;
   /** null: no terminal chat. */
-  terminal: TerminalSettings | null;
+  terminal: Channel | null;
   /** Prints to the terminal, for example a QR code. */
   show(picture: string): void;
+  /** Answers on the HTTP listener. Resolves to the function that ends this. */
+  serve(board: BoardOptions): Promise<() => Promise<void>>;
+  /** Takes in the configuration file, which was changed: another gateway takes the place of this one. */
+  takeIn(): void;
   /** True: the configured platforms and the HTTP listener; false: only the terminal chat. */
   platforms: boolean;
   /** The lease owner in the store. It belongs to this process's lock, so no other living process has it. */
@@ -126,9 +132,7 @@ export async function createParts(options: GatewayOptions) {
     ? await createPlatforms(config, { store, personas, audit, log, show: options.show })
     : [];
   const channels = new Map(serving.map((channel) => [channel.name, channel]));
-  if (options.terminal) {
-    channels.set('terminal', await createTerminalChannel(config, options.terminal, log));
-  }
+  if (options.terminal) channels.set('terminal', options.terminal);
   const { rulesFor, labelOf, streams } = channelSettingsOf(config);
   const jobRules = jobRulesOf(config, zone);
   const door = createJobAccess({ store, rulesFor });

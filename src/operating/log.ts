@@ -11,14 +11,16 @@ import { createRedactor } from './redact.js';
 export interface LogOptions {
   level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   format: 'pretty' | 'json';
-  secrets: string[];
+  /** Cut out of every line: these, or all that a redactor knows. */
+  secrets: readonly string[] | ((text: string) => string);
   /** Receives whole lines; default: standard error. */
   destination?: { write(line: string): unknown };
   colours?: boolean;
 }
 
 export function createLog(options: LogOptions): Log {
-  const clean = createRedactor(options.secrets);
+  const { secrets } = options;
+  const clean = typeof secrets === 'function' ? secrets : createRedactor(secrets);
   const out = options.destination ?? standardError();
   const hasColours = options.colours ?? (process.stderr.isTTY === true && process.stderr.hasColors());
   const render = options.format === 'pretty' ? prettyPrinter(hasColours) : null;

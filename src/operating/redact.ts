@@ -37,6 +37,19 @@ export function createRedactor(secrets: readonly string[]): (text: string) => st
     ]);
 }
 
+/** A redactor that learns further secrets while it is used, and forgets none. */
+export function createLearner(secrets: readonly string[]) {
+  let known = secrets;
+  let clean = createRedactor(known);
+  return {
+    redact: (text: string): string => clean(text),
+    learn(more: readonly string[]): void {
+      known = [...new Set([...known, ...more])];
+      clean = createRedactor(known);
+    },
+  };
+}
+
 /** A secret's forms: as it is, in JSON (also nested), in a URL, and in base64, as in basic authentication. */
 function formsOf(secret: string): string[] {
   const inJson = JSON.stringify(secret).slice(1, -1);
