@@ -16,7 +16,7 @@ import { sizeGauges } from './operating/metrics.js';
 import { startUpkeep } from './operating/upkeep.js';
 import { pagePartsOf } from './page-parts.js';
 import type { Parts } from './parts.js';
-import { foldersOf } from './paths.js';
+import { foldersOf, PAGE_FILES } from './paths.js';
 
 const DAY_MS = 24 * 60 * 60_000;
 
@@ -83,6 +83,7 @@ async function startListener(
     workspace,
     artifacts,
     page: pagePartsOf(parts, conversation),
+    pageFiles: PAGE_FILES,
     log,
   });
 }

@@ -11,6 +11,9 @@ import type { StorePlace } from './store/open.js';
 
 const MIGRATIONS = fileURLToPath(new URL('../migrations/', import.meta.url));
 
+/** The page of the board, where the build puts it. */
+export const PAGE_FILES = fileURLToPath(new URL('../dist/board/', import.meta.url));
+
 export const SQLITE_MIGRATIONS = join(MIGRATIONS, 'sqlite');
 
 export function storeOf({ dataDir, store }: Config): StorePlace {

@@ -77,7 +77,7 @@ function addFile(
 }
 
 function replyFile(content: string, etag: string): never {
-  return reply(200, { content }, { ETag: `"${etag}"`, 'Cache-Control': 'no-store' });
+  return reply(200, { content }, { ETag: `"${etag}"` });
 }
 
 /** null: any version. A compressing proxy makes an ETag weak; the content is the same. */
@@ -124,10 +124,8 @@ function headersOf({ type, name }: FoundArtifact): Record<string, string> {
   return {
     'Content-Type': plain.startsWith('text/') ? `${plain}; charset=utf-8` : plain,
     'Content-Disposition': `${how}; filename="${name.replace(/[^A-Za-z0-9._-]/g, '_')}"`,
-    'X-Content-Type-Options': 'nosniff',
     // A unique origin and no scripts, wherever it is shown.
     'Content-Security-Policy': "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:",
-    'Cache-Control': 'private, no-cache',
   };
 }
 

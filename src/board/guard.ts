@@ -6,6 +6,8 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { type IncomingHttpHeaders, type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Webhook } from '../core/channel.js';
+import { EVERYWHERE } from './headers.js';
+import { isOfThePage } from './static.js';
 
 /** Maximum size of a body, declared or counted. */
 export const MOST_BODY_BYTES = 2_000_000;
@@ -25,16 +27,18 @@ interface HttpListener {
   /** Expected as `Authorization: Bearer`; null: no token is needed. */
   token: string | null;
   webhook?: Webhook | undefined;
+  pageFiles?: string;
 }
 
 /** null if the request may go on. */
 export function refusalOf(request: IncomingMessage, listener: HttpListener): DoorRefusal | null {
-  const { method = '', url = '', headers, rawHeaders } = request;
+  const { method = '', headers, rawHeaders } = request;
   if (rawHeaders.length > 2 * MOST_HEADERS) return { status: 431, error: 'too many headers' };
-  // The exact spelling: any other form of an open path is not open.
-  const [path = ''] = url.split('?', 1);
+  const path = pathOf(request);
   const isWebhook = path === listener.webhook?.path;
-  const refusal = accessRefusal(listener, isWebhook || OPEN_PATHS.includes(path), headers);
+  const isOpen =
+    isWebhook || OPEN_PATHS.includes(path) || (listener.pageFiles !== undefined && isOfThePage(path));
+  const refusal = accessRefusal(listener, isOpen, headers);
   if (refusal !== null) return refusal;
   if (listener.webhook !== undefined && isWebhook) {
     const secret = headers[listener.webhook.secretHeader];
@@ -43,6 +47,11 @@ export function refusalOf(request: IncomingMessage, listener: HttpListener): Doo
     }
   }
   return bodyRefusal(method, headers);
+}
+
+/** The exact spelling: any other form of an open path is not open. */
+export function pathOf({ url = '' }: IncomingMessage): string {
+  return url.split('?', 1)[0] ?? '';
 }
 
 /** `isOpen` paths need no token: probes, and the webhook, which has its own secret. */
@@ -85,6 +94,7 @@ function bodyRefusal(method: string, headers: IncomingHttpHeaders): DoorRefusal 
 export function refuseUpgrade(socket: Duplex, { status, error, headers = {} }: DoorRefusal): void {
   const body = JSON.stringify({ error });
   const lines = Object.entries({
+    ...EVERYWHERE,
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
     connection: 'close',

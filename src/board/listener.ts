@@ -15,8 +15,10 @@ import type { Duplex } from 'node:stream';
 import { OVER, orAfter, systemClock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { AppOptions } from './app.js';
-import { type DoorRefusal, refusalOf, refuseUpgrade } from './guard.js';
+import { type DoorRefusal, pathOf, refusalOf, refuseUpgrade } from './guard.js';
+import { prepare } from './headers.js';
 import type { SocketLimits, Sockets } from './socket.js';
+import { isOfThePage, pageFrom } from './static.js';
 
 interface ConnectionLimits {
   /** Time-out for a request's headers; also for a silent connection. */
@@ -35,6 +37,8 @@ export interface BoardOptions extends AppOptions {
   port: number;
   limits?: ConnectionLimits;
   sockets?: SocketLimits;
+  /** The folder of the page's files; without it there is no page. */
+  pageFiles?: string;
 }
 
 export type Board = Awaited<ReturnType<typeof startBoard>>;
@@ -76,7 +80,7 @@ export async function startBoard(options: BoardOptions) {
   // Their total size is limited instead.
   server.maxHeadersCount = 0;
   takeUpgrades(server, present);
-  answerRequests(server, present);
+  answerRequests(server, options, present);
   await listen(server, options);
   const { port } = server.address() as AddressInfo;
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
@@ -226,9 +230,12 @@ function serving(options: BoardOptions) {
   };
 }
 
-function answerRequests(server: Server, present: Present): void {
+function answerRequests(server: Server, { pageFiles, log }: BoardOptions, present: Present): void {
+  let page: Promise<RequestListener> | null = null;
+
   async function take(request: IncomingMessage, response: ServerResponse, begin: () => void): Promise<void> {
     const { socket } = request;
+    prepare(response);
     response.once('finish', () => {
       // An unread rest of a request goes with its connection.
       if (!request.complete) socket.destroySoon();
@@ -238,7 +245,9 @@ function answerRequests(server: Server, present: Present): void {
     const refusal = serving === null ? AWAY : refusalOf(request, serving.options);
     if (serving === null || refusal !== null) return refuse(request, response, refusal ?? AWAY);
     begin();
-    await serving.answer(request, response);
+    if (pageFiles === undefined || !isOfThePage(pathOf(request))) return serving.answer(request, response);
+    page ??= pageFrom(pageFiles, log);
+    (await page)(request, response);
   }
 
   server.on('request', (request, response) => void take(request, response, () => {}));
@@ -275,9 +284,9 @@ function takeUpgrades(server: Server, present: Present): void {
   });
 }
 
-function isForSocket({ method, url = '', headers }: IncomingMessage, { tasks }: BoardOptions): boolean {
-  const isWebSocket = headers.upgrade?.toLowerCase() === 'websocket';
-  return tasks !== undefined && method === 'GET' && url.split('?', 1)[0] === '/ws' && isWebSocket;
+function isForSocket(request: IncomingMessage, { tasks }: BoardOptions): boolean {
+  const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
+  return tasks !== undefined && request.method === 'GET' && pathOf(request) === '/ws' && isWebSocket;
 }
 
 function cannotListen(host: string, port: number, error: NodeJS.ErrnoException): Fault {

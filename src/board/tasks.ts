@@ -197,7 +197,6 @@ function addStream(api: BoardApi, tasks: Tasks, limits: StreamLimits, closing: A
     }
     return replyWith(200, streamOf(pieces, context, log), {
       'Content-Type': 'text/event-stream; charset=utf-8',
-      'Cache-Control': 'no-store',
       // Otherwise some proxies would buffer the whole stream.
       'X-Accel-Buffering': 'no',
     });
