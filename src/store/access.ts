@@ -98,17 +98,8 @@ function* requestPairing(ask: PairingAsk, request: Request) {
   const isTaken = 'select 1 from pairing where code = @code and id <> @id';
   if ((yield* db.one(isTaken, { code, id })) !== undefined) return 'quiet';
   const { chatId, address, threadId, delivery } = answer;
-  const to = { chatId, address, threadId, speaker: delivery.speaker };
-  yield* db.tell(PUT_REQUEST, {
-    id,
-    kind: 'sender',
-    channel,
-    code,
-    name,
-    requestedAt: now,
-    expiresAt,
-    ...to,
-  });
+  const row = { id, kind: 'sender', channel, code, name, requestedAt: now, expiresAt };
+  yield* db.tell(PUT_REQUEST, { ...row, chatId, address, threadId, speaker: delivery.speaker });
   for (const post of [answer, ...announcements.map((each) => each.post)])
     yield* putDelivery(post, post.delivery);
   for (const { offer } of announcements) yield* addOffer(offer);

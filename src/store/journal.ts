@@ -28,11 +28,7 @@ const END_ENTRY = `
   update journal set status = @status, results = @results, finished_at = @at, changed = next_change(), wordless = 0
   where id = @id and status = 'pending'`;
 
-interface EntryOutcome {
-  status: 'completed' | 'interrupted';
-  results: Results;
-  at: number;
-}
+type EntryOutcome = Omit<Extract<JournalWrite, { kind: 'outcome' }>, 'kind' | 'id'>;
 
 export function* writeJournal(entries: readonly JournalWrite[], owner: string | null): db.Verb<void> {
   for (const each of entries) {

@@ -16,7 +16,7 @@ import { type Happening, journalHappened, sourceOf } from './journal.js';
 import { chosenOption, endOffer, endOfferedQuestion, endQuestion } from './questions.js';
 import { changeMessage, filesWith, quoted, reactionTo, withdrawMessages } from './replies.js';
 import { bound, insertIf, insertInto, upsert } from './sql.js';
-import { IS_MESSAGE, isIn, MESSAGE, type NewMessage } from './transcript.js';
+import { type Arriving, IS_MESSAGE, isIn, MESSAGE, type NewMessage, noteNewest } from './transcript.js';
 import { resumeTurn, roomsWaitingFor } from './turns.js';
 
 type Batch = Parameters<ReceiveStore['receive']>[0];
@@ -85,8 +85,11 @@ function* receiveOne(receipt: Receipt, batch: Batch): db.Verb<Outcome | undefine
       return heardIn(receipt.room, yield* receiveEvent(receipt));
     case 'resume':
       return waitsIn(yield* resumeTurn(receipt, batch.now));
-    case 'edit':
-      return waitsIn(yield* changeMessage(receipt, batch));
+    case 'edit': {
+      const { room, agent, anew } = yield* changeMessage(receipt, batch);
+      if (room !== null && anew) yield* addWaiting(room, anew, { agent });
+      return waitsIn(room);
+    }
     case 'reaction':
       return yield* receiveReaction(receipt, batch);
     case 'deleted':
@@ -201,11 +204,6 @@ const UNSAID = {
 };
 const ADD_MESSAGE = `
   ${insertIf('message', MESSAGE)} where not (${isIn('command', '')}) on conflict do nothing returning id`;
-const ADD_ROOM = `
-  insert into room (id, chat_id, newest_platform_id, newest_message)
-  values (@room, @chatId, @platformMessageId, @id)
-  on conflict (id) do update set newest_message = larger(room.newest_message, excluded.newest_message),
-    newest_platform_id = coalesce(excluded.newest_platform_id, room.newest_platform_id)`;
 
 /** The fields of a message's journal event that the message does not have. */
 type SaidEvent = { agent: PersonaId } & Partial<Happening>;
@@ -213,14 +211,14 @@ type SaidEvent = { agent: PersonaId } & Partial<Happening>;
 /** Adds a message to be answered; undefined for a duplicate. `newest`: its platform id if a person wrote it. */
 function* addWaiting(
   room: RoomId,
-  said: NewMessage,
+  said: Arriving,
   event: SaidEvent,
   newest: string | null = null,
 ): db.Verb<number | undefined> {
   const { chatId } = roomParts(room);
   const id = yield* db.value<number>(ADD_MESSAGE, bound({ ...UNSAID, ...said, roomId: room, chatId }));
   if (id === undefined) return undefined;
-  yield* db.tell(ADD_ROOM, { room, chatId, platformMessageId: newest, id });
+  yield* noteNewest(room, id, newest);
   const { text, authorId, receivedAt } = said;
   const isPerson = said.authorKind === 'person';
   const happening: Happening = {
@@ -254,7 +252,7 @@ function* receiveCommand(said: ReceiptOf<'command'>, batch: Batch): db.Verb<Outc
   }
   const id = yield* addCommand(room, said, said.command, batch);
   if (id === undefined) return { kind: 'duplicate' };
-  yield* roomUsed(room, said.platformMessageId);
+  yield* noteNewest(room, 0, said.platformMessageId);
   yield* talked(said, batch, yield* findChat(said.chat.id));
   return { kind: 'command', command: { id, room } };
 }
@@ -289,11 +287,6 @@ function* addCommand(
   return (yield* db.one(IS_MESSAGE_TOO, values)) ? undefined : yield* db.value<number>(ADD_COMMAND, values);
 }
 
-/** A person used the room other than by a message. */
-function* roomUsed(room: RoomId, platformMessageId: string): db.Verb<void> {
-  yield* db.tell(ADD_ROOM, { room, chatId: roomParts(room).chatId, platformMessageId, id: 0 });
-}
-
 function* receiveChoice(said: ReceiptOf<'choice'>, batch: Batch): db.Verb<Outcome> {
   const { chat, sender, platformMessageId, value } = said;
   const { account, now } = batch;
@@ -309,7 +302,7 @@ function* receiveChoice(said: ReceiptOf<'choice'>, batch: Batch): db.Verb<Outcom
   yield* endOffer(chosen.key, now);
   yield* endOfferedQuestion(room, chosen.key);
   if (said.endsQuestion !== undefined) yield* endQuestion(said.endsQuestion);
-  yield* roomUsed(room, platformMessageId);
+  yield* noteNewest(room, 0, platformMessageId);
   const taken = { ...choice, became: 'taken' } as const;
   return command === null ? taken : { ...taken, command: { id, room } };
 }

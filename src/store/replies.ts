@@ -11,10 +11,9 @@ import type { ReceiptOf } from '../core/receipt.js';
 import { reactionText, type StoredReply, whoseWords } from '../core/transcript.js';
 import { findChat } from './chats.js';
 import * as db from './db.js';
-import { type Happening, journalHappened, sourceOf } from './journal.js';
 import type { message, outbox } from './schema.js';
-import { assigned, bound, columns, insertInto, type Row, type Some } from './sql.js';
-import { IS_MESSAGE, MESSAGE, moveFence, type NewMessage, reviseRoom } from './transcript.js';
+import { assigned, bound, columns, type Row, type Some } from './sql.js';
+import { type Arriving, IS_MESSAGE, MESSAGE, moveFence, type NewMessage, reviseRoom } from './transcript.js';
 import { beganBefore } from './views.js';
 
 /** The scope within which a platform id is unique. */
@@ -208,49 +207,39 @@ const WITHDRAW = `
     and state = 'waiting' and coalesce(@senderId, author_id) = author_id
   returning room_id`;
 
-/** Returns the room in which there is now something new to answer, if any. */
+/** `room`: there is something new to answer in it; `anew`: as a message of its own, because a turn answers the first. */
+interface Changed {
+  room: RoomId | null;
+  agent: PersonaId;
+  anew?: Arriving;
+}
+
 export function* changeMessage(
   edit: ReceiptOf<'edit'>,
   { account, now }: { account: string; now: number },
-): db.Verb<RoomId | null> {
+): db.Verb<Changed> {
   const { chatId, senderId, platformMessageId, editedAt, mentionsBot } = edit;
   const chat = yield* findChat(chatId);
   const key = { chatId, account, moves: chat?.moves ?? 0, platformMessageId };
+  const agent = chat?.activePersona ?? DEFAULT_PERSONA;
   const found = yield* db.one<EditedRow>(EDITED, key);
-  if (!found || found.authorId !== senderId) return null;
+  if (!found || found.authorId !== senderId) return { room: null, agent };
   const { text, attachments, words, mentions } = edit;
   // Platforms also report other changes as edits (a link preview): the same text needs no new answer.
-  if ((found.words ?? found.text) === (words ?? text)) return null;
+  if ((found.words ?? found.text) === (words ?? text)) return { room: null, agent };
   const { id, roomId: room } = found;
   const edited = { text, attachments, words, mentions };
   if (found.isTaken) {
-    const waits = { edited: true, state: 'waiting', sentAt: editedAt, receivedAt: now };
-    const row = bound({ ...found, ...edited, ...waits, mentionsBot });
-    const messageId = (yield* db.value<number>(`${insertInto('message', MESSAGE)} returning id`, row)) ?? 0;
-    yield* db.tell('update room set newest_message = @messageId where id = @room', { room, messageId });
-    const agent = chat?.activePersona ?? DEFAULT_PERSONA;
-    const said: Happening = {
-      messageId,
-      room,
-      type: 'NewInboxMessage',
-      at: now,
-      agent,
-      source: sourceOf(chatId),
-      content: text,
-      from: senderId,
-    };
-    yield* journalHappened(said);
-    return room;
+    const waits = { edited: 1, state: 'waiting' as const, sentAt: editedAt, receivedAt: now };
+    const anew = { ...found, ...edited, ...waits, mentionsBot };
+    return { room, agent, anew };
   }
   const names = 'text attachments words mentions mentionsBot';
   const row = bound({ id, ...edited, mentionsBot: found.mentionsBot === 1 || mentionsBot });
   yield* db.tell(`update message set ${assigned(names)} where id = @id`, row);
-  if (found.state !== 'waiting') {
-    yield* reviseRoom(room);
-    return null;
-  }
-  yield* moveFence(room);
-  return room;
+  const isWaiting = found.state === 'waiting';
+  yield* isWaiting ? moveFence(room) : reviseRoom(room);
+  return { room: isWaiting ? room : null, agent };
 }
 
 export function* withdrawMessages(

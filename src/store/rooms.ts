@@ -6,7 +6,7 @@
 
 import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
-import { channelOf, type PersonaId, type RoomId } from '../core/ids.js';
+import { channelOf, type RoomId } from '../core/ids.js';
 import type { PendingCommand } from '../core/receipt.js';
 import type {
   Alarm,
@@ -24,8 +24,8 @@ import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import * as db from './db.js';
 import { interruptLeft } from './journal.js';
 import { shownParts } from './outbox.js';
-import { bound, columns, insertInto } from './sql.js';
-import { MESSAGE_COLUMNS, type MessageRow, reviseRoom, toMessage } from './transcript.js';
+import { bound, columns } from './sql.js';
+import { MESSAGE_COLUMNS, type MessageRow, noteHeard, reviseRoom, toMessage } from './transcript.js';
 import { addUsage, findSetting, setSetting } from './values.js';
 
 /** The room is unclaimed, ours, or its lease has expired; `@owner`, `@now`. */
@@ -118,7 +118,6 @@ const TAKE = `
   update message set state = 'done',
     turn_id = case when number_in(id, @taken) then @turnId else turn_id end
   where number_in(id, @ids) and room_id = @room and state = 'waiting'`;
-const HEAR = `${insertInto('heard', 'roomId personaId addressed heardAfter messageId')} on conflict do nothing`;
 
 /** Claims the room for the turn, or without one for the duration of the transaction. */
 function* hear(zone: Zone, heard: HeardNow): db.Verb<Claim | null> {
@@ -150,13 +149,10 @@ function* hear(zone: Zone, heard: HeardNow): db.Verb<Claim | null> {
     }
   }
   const addressed = new Set(turn ? [turn.personaId, ...turn.addressed] : []);
-  const hears = function* (personaId: PersonaId, messages: number[], isAddressed: 0 | 1): db.Verb<void> {
-    for (const messageId of messages) {
-      yield* db.tell(HEAR, { roomId: room, personaId, addressed: isAddressed, heardAfter, messageId });
-    }
-  };
-  for (const personaId of addressed) yield* hears(personaId, taken, 1);
-  for (const personaId of hearers) yield* hears(personaId, addressed.has(personaId) ? noted : all, 0);
+  for (const personaId of addressed) yield* noteHeard(room, personaId, true, heardAfter, taken);
+  for (const personaId of hearers) {
+    yield* noteHeard(room, personaId, false, heardAfter, addressed.has(personaId) ? noted : all);
+  }
   if (spent) {
     const { usage, ...whose } = spent;
     yield* addUsage(zone, { room, ...whose }, { turns: 0, ...usage }, now);

@@ -21,7 +21,7 @@ import {
 import { type ChatRow, findChat } from './chats.js';
 import * as db from './db.js';
 import type { message, view } from './schema.js';
-import { columns, insertInto, type Row } from './sql.js';
+import { columns, insertInto, type Row, type Some } from './sql.js';
 
 // ── Messages ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -43,6 +43,8 @@ type Columns = typeof message.$inferInsert;
 /** A message on arrival; what it does not say has a default. */
 export type NewMessage = Omit<Columns, 'roomId' | 'chatId' | Unsaid | 'platformMessageId'> &
   Partial<Columns> & { platformMessageId: string };
+/** The columns that everybody looks at; it may have any others. */
+export type Arriving = Some<typeof message, 'authorKind authorId text receivedAt'>;
 type Unsaid = 'administrator' | 'mentionsBot' | 'edited' | 'state';
 
 export const MESSAGE_COLUMNS = columns(
@@ -149,6 +151,21 @@ export function behindReset({ resetAt }: { resetAt: number }, place: Position): 
 
 // ── Hearings ───────────────────────────────────────────────────────────────────────────────────────────────
 
+const HEAR = `${insertInto('heard', 'roomId personaId addressed heardAfter messageId')} on conflict do nothing`;
+
+export function* noteHeard(
+  roomId: RoomId,
+  personaId: PersonaId,
+  isAddressed: boolean,
+  heardAfter: number,
+  messageIds: readonly number[],
+): db.Verb<void> {
+  const addressed = Number(isAddressed);
+  for (const messageId of messageIds) {
+    yield* db.tell(HEAR, { roomId, personaId, addressed, heardAfter, messageId });
+  }
+}
+
 /** The messages of one kind (addressed or overheard) heard between two positions. */
 const heardBetween = (addressed: 0 | 1, order: 'asc' | 'desc', limit: string) => `
   select * from (
@@ -173,11 +190,14 @@ const OLDEST_ADDRESSED = lines(heardBetween(1, 'asc', '@limit'));
 const NEWEST_OVERHEARD = lines(heardBetween(0, 'desc', '@overheard'));
 const STEPS = `
   select turn_id as turnId, body from step where text_in(turn_id, @ids) order by turn_id, n`;
-function boundsOf(view: ViewRecord, after: Position, to: Position) {
+
+/** The span between two positions, without what a reset forgot, as parameters of a statement. */
+export function boundsOf({ room, personaId, resetAt }: ViewRecord, after: Position, to: Position) {
+  return { room, personaId, resetAt, ...ends(after, to) };
+}
+
+export function ends(after: Position, to: Position) {
   return {
-    room: view.room,
-    personaId: view.personaId,
-    resetAt: view.resetAt,
     afterHeard: after.heardAfter,
     afterMessage: after.messageId,
     toHeard: to.heardAfter,
@@ -260,7 +280,6 @@ const SAY = `
     sent_at, received_at, mentions_bot, edited, state, turn_id, reaction, tainted)
   values (@room, @chatId, @account, @moves, 'persona', @personaId, @personaId, 0, @text,
     @now, @now, 0, 0, 'done', @turnId, @reaction, @tainted) returning id`;
-const HEAR_OWN = insertInto('heard', 'roomId personaId addressed heardAfter messageId');
 
 export interface Spoken {
   room: RoomId;
@@ -285,24 +304,27 @@ export function* speak(chat: ChatRow, spoken: Spoken): db.Verb<number> {
   const said = { ...row, reaction: wordless ? 1 : 0, tainted: tainted ? 1 : 0 };
   const id = (yield* db.value<number>(SAY, said)) ?? 0;
   const toWhom = new Set([personaId, ...addressed]);
-  const overheard = hearers.filter((hearer) => !toWhom.has(hearer));
-  const place = { roomId: room, heardAfter: id - 1, messageId: id };
-  for (const hearer of toWhom) yield* db.tell(HEAR_OWN, { ...place, personaId: hearer, addressed: 1 });
-  for (const hearer of overheard) yield* db.tell(HEAR_OWN, { ...place, personaId: hearer, addressed: 0 });
+  for (const hearer of new Set([...toWhom, ...hearers])) {
+    yield* noteHeard(room, hearer, toWhom.has(hearer), id - 1, [id]);
+  }
   return id;
 }
 
-// An upsert, because a persona may greet before anybody has written in the room.
 const NOTE_NEWEST = `
-  insert into room (id, chat_id, newest_message) values (@room, @chatId, @id)
-  on conflict (id) do update set newest_message = larger(room.newest_message, excluded.newest_message)`;
+  insert into room (id, chat_id, newest_platform_id, newest_message)
+  values (@room, @chatId, @platformMessageId, @id)
+  on conflict (id) do update set newest_message = larger(room.newest_message, excluded.newest_message),
+    newest_platform_id = coalesce(excluded.newest_platform_id, room.newest_platform_id)`;
+
+/** Makes the room, if it is new. `id`: of a message in it; 0: none. `platformMessageId`: of what a person did in it. */
+export function* noteNewest(room: RoomId, id: number, platformMessageId: string | null): db.Verb<void> {
+  yield* db.tell(NOTE_NEWEST, { room, chatId: roomParts(room).chatId, platformMessageId, id });
+}
 
 /** A persona's first message: it answers nothing, so it belongs to no turn. */
 export function* greet(greeting: Greeting, now: number): db.Verb<void> {
-  const { room } = greeting;
-  const { chatId } = roomParts(room);
-  const chat = yield* findChat(chatId);
+  const chat = yield* findChat(roomParts(greeting.room).chatId);
   if (!chat) return;
   const id = yield* speak(chat, { ...greeting, turnId: null, addressed: [], now });
-  yield* db.tell(NOTE_NEWEST, { room, chatId, id });
+  yield* noteNewest(greeting.room, id, null);
 }

@@ -18,7 +18,7 @@ import {
 import * as db from './db.js';
 import type { archived } from './schema.js';
 import { columns, insertInto, type Row, upsert } from './sql.js';
-import { findView, reviseRoom } from './transcript.js';
+import { boundsOf, ends, findView, reviseRoom } from './transcript.js';
 import { addUsage } from './values.js';
 
 /** A reset forgets a whole turn if any message that it answers is at or before the reset mark. */
@@ -46,14 +46,13 @@ const UNFLUSHED = `
   select ${columns(SPAN)} from archived where chat_id = @chatId and ${IS_VIEW} and state = 'unflushed'`;
 
 /** Whether the persona heard such a message within the span. */
-function* hasHeard(sql: string, { room, personaId, resetAt }: ViewRecord, span: Stretch): db.Verb<boolean> {
-  return (yield* db.one(sql, { room, personaId, resetAt, ...ends(span) })) !== undefined;
+function* hasHeard(sql: string, view: ViewRecord, after: Position, to: Position): db.Verb<boolean> {
+  return (yield* db.one(sql, boundsOf(view, after, to))) !== undefined;
 }
 
 /** Whether a span holds a message addressed to the persona that no flush has seen. */
-function* owes(view: ViewRecord, { after, to }: Stretch): db.Verb<boolean> {
-  const from = isAfter(view.flushedTo, after) ? view.flushedTo : after;
-  return yield* hasHeard(ADDRESSED, view, { after: from, to });
+function* owes(view: ViewRecord, { after, to }: ArchivedSpan): db.Verb<boolean> {
+  return yield* hasHeard(ADDRESSED, view, isAfter(view.flushedTo, after) ? view.flushedTo : after, to);
 }
 
 /** Forgets everything up to a message and cancels its flush. To be called within a transaction. */
@@ -147,8 +146,8 @@ function* moveWindow(zone: Zone, move: Parameters<ViewStore['moveWindow']>[0]): 
   // Not `owes`: the file's front matter is also derived from the cursor, and both must agree.
   if (span) yield* setState(span, isAfter(span.to, current.flushedTo) ? 'unflushed' : 'settled');
   const { heardAfter, messageId } = isAfter(to, current.windowAfter) ? to : current.windowAfter;
-  const leaving = { after: current.windowAfter, to };
-  const isTainted = summary !== null && (current.tainted || (yield* hasHeard(TAINTED, current, leaving)));
+  const isTainted =
+    summary !== null && (current.tainted || (yield* hasHeard(TAINTED, current, current.windowAfter, to)));
   yield* db.tell(MOVE_WINDOW, {
     ...keyOf(current),
     windowHeard: heardAfter,
@@ -167,7 +166,7 @@ function* noteArchive(archive: Parameters<ViewStore['noteArchive']>[0]): db.Verb
   const { chatId, file, state } = archive;
   if (state === 'writing') {
     const { room: roomId, personaId } = archive;
-    const row = { chatId, file, roomId, personaId, ...ends(archive), state };
+    const row = { chatId, file, roomId, personaId, ...ends(archive.after, archive.to), state };
     return yield* db.tell(insertInto('archived', SPAN), row);
   }
   if (state === 'dropped') {
@@ -220,20 +219,6 @@ function toSpan({ chatId, roomId: room, personaId, file, state, ...row }: SpanRo
   const after = { heardAfter: row.afterHeard, messageId: row.afterMessage };
   const to = { heardAfter: row.toHeard, messageId: row.toMessage };
   return { chatId, room, personaId, file, after, to, state };
-}
-
-interface Stretch {
-  after: Position;
-  to: Position;
-}
-
-function ends({ after, to }: Stretch) {
-  return {
-    afterHeard: after.heardAfter,
-    afterMessage: after.messageId,
-    toHeard: to.heardAfter,
-    toMessage: to.messageId,
-  };
 }
 
 /** The key of a view, and the reset mark of a new one. */
