@@ -121,13 +121,13 @@ const BELOW = traced(
 const ITS_ID = 'chat_id = ? and platform_message_id = ?';
 const BROUGHT = traced(`from message where ${ITS_ID} and edited = 0 and platform_message_id is not null`);
 const EDITED = traced(`from message where ${ITS_ID} and edited = 1`);
-const SENT_BY = `
-  select turn.id as turnId, turn.batch from outbox join turn on turn.id = outbox.turn_id
-  where outbox.chat_id = ? and outbox.platform_message_id = ? and outbox.origin like 'turn:%'`;
 // The reply comes after the messages it answers, usually very soon.
-const REPLY_OF = traced(
-  `from message where id > ? and turn_id = ? and author_kind = 'persona' order by id limit 1`,
-);
+const SENT = traced(`
+  from outbox join turn on turn.id = outbox.turn_id join message on message.id = (
+    select reply.id from message as reply
+    where reply.id > turn.first_message and reply.turn_id = turn.id and reply.author_kind = 'persona'
+    order by reply.id limit 1)
+  where outbox.chat_id = ? and outbox.platform_message_id = ? and outbox.origin like 'turn:%'`);
 // Any part of the reply: people may reply to a part other than the one with the note.
 const NOTED_TURN = `
   select turn_id from outbox as sent
@@ -164,13 +164,9 @@ export function* messagesWith(ids: readonly number[]): db.Verb<StoredMessage[]> 
 
 /** The messages with this platform id, newest first: inbound messages, and replies with such a part. */
 function* rowsCalled(chatId: ChatId, platformMessageId: string): db.Verb<TracedRow[]> {
-  const turns = yield* db.all<{ turnId: string; batch: string }>(SENT_BY, chatId, platformMessageId);
-  const sent = yield* db.each(turns, ({ turnId, batch }) => {
-    const ids: number[] = JSON.parse(batch);
-    return db.all<TracedRow>(REPLY_OF, ids.at(-1) ?? 0, turnId);
-  });
-  const said = yield* db.each([BROUGHT, EDITED], (sql) => db.all<TracedRow>(sql, chatId, platformMessageId));
-  return [...said, ...sent].flat().sort((a, b) => b.id - a.id);
+  const called = [BROUGHT, EDITED, SENT];
+  const rows = yield* db.each(called, (sql) => db.all<TracedRow>(sql, chatId, platformMessageId));
+  return rows.flat().sort((a, b) => b.id - a.id);
 }
 
 /** The fate of a message, for each persona that heard it or for one. */

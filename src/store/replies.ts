@@ -64,10 +64,6 @@ function* sentWith(chatId: ChatId, platformMessageId: string): db.Verb<SentRow |
   return yield* db.one<SentRow>(SENT, chatId, platformMessageId);
 }
 
-function* heardWith(platformMessageId: string, there: MessagePlace): db.Verb<RepliedRow | undefined> {
-  return yield* db.one<RepliedRow>(HEARD, { ...there, platformMessageId });
-}
-
 function* isForgotten({ turnId }: SentRow): db.Verb<boolean> {
   return (yield* db.one(FORGOTTEN, { turnId })) !== undefined;
 }
@@ -79,15 +75,13 @@ function* isFromOutside({ turnId }: SentRow): db.Verb<boolean> {
 }
 
 /** The platform gave only the id of the message replied to. */
-function* replyTold(platformMessageId: string, there: MessagePlace): db.Verb<Quoted> {
-  const sent = yield* sentWith(there.chatId, platformMessageId);
+function* replyTold(sent: SentRow | undefined, found: RepliedRow | undefined): db.Verb<Quoted> {
   if (sent !== undefined) {
     const isGone = yield* isForgotten(sent);
     const text = isGone ? '' : asSaid(JSON.parse(sent.body).text, sent);
     const reply = { senderName: sent.speaker, text, ours: true, personaId: sent.personaId || null };
     return { reply, isTainted: !isGone && (yield* isFromOutside(sent)) };
   }
-  const found = yield* heardWith(platformMessageId, there);
   const senderName = found === undefined ? '' : whoseWords(found.authorName, found.forwardedFrom);
   const reply = { senderName, text: found?.text ?? '', ours: false, personaId: null };
   return { reply, isTainted: taintOf(found, reply.text) };
@@ -99,14 +93,10 @@ export function* quoted(
   there: MessagePlace,
 ): db.Verb<Quoted> {
   const { platformMessageId, senderName, text, ours, told, elsewhere, forwardedFrom } = replyTo;
-  const isKnown = function* () {
-    return (
-      (yield* sentWith(there.chatId, platformMessageId)) !== undefined ||
-      (yield* heardWith(platformMessageId, there)) !== undefined
-    );
-  };
+  const sent = yield* sentWith(there.chatId, platformMessageId);
+  const found = yield* db.one<RepliedRow>(HEARD, { ...there, platformMessageId });
   const isSilent = !ours && senderName === '' && text === '';
-  if (isSilent || (told && (yield* isKnown()))) return yield* replyTold(platformMessageId, there);
+  if (isSilent || (told && (sent ?? found))) return yield* replyTold(sent, found);
   const personaId = replyTo.personaId ?? null;
   if (told || elsewhere) {
     const reply: StoredReply = { senderName: whoseWords(senderName, forwardedFrom), text, ours, personaId };
@@ -114,12 +104,10 @@ export function* quoted(
     return { reply, isTainted: text !== '' };
   }
   if (!ours) {
-    const found = yield* heardWith(platformMessageId, there);
     const from = forwardedFrom ?? found?.forwardedFrom;
     const isTainted = from !== undefined && from !== null ? true : taintOf(found, text);
     return { reply: { senderName: whoseWords(senderName, from), text, ours, personaId }, isTainted };
   }
-  const sent = yield* sentWith(there.chatId, platformMessageId);
   const saidText = sent ? asSaid(text, sent) : text;
   const reply = { senderName, text: saidText, ours, personaId: sent?.personaId || personaId };
   // If the text is no longer stored, its origin is unknown.
