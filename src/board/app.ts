@@ -138,7 +138,7 @@ function addSocket(api: BoardApi): void {
     responses: {
       101: { description: 'The socket is open.' },
       426: refusal('The request has no `Upgrade: websocket`.', { Upgrade: '`websocket`' }),
-      429: refusal('All sockets that may be open are open, and have tasks.', RETRY_AFTER),
+      429: refusal('All sockets that may be open are open, and in use.', RETRY_AFTER),
     },
   }).answer(() => reply(426, { error: 'This is a WebSocket.' }, { Upgrade: 'websocket' }));
 }

@@ -17,7 +17,7 @@ import { describe, Fault } from '../core/errors.js';
 import type { AppOptions } from './app.js';
 import { type DoorRefusal, pathOf, refusalOf, refuseUpgrade } from './guard.js';
 import { prepare } from './headers.js';
-import type { SocketLimits, Sockets } from './socket.js';
+import type { SocketLimits, Sockets } from './sockets.js';
 import { isOfThePage, pageFrom } from './static.js';
 
 interface ConnectionLimits {
@@ -169,13 +169,13 @@ type Serving = ReturnType<typeof serving>;
 
 /** Routes and sockets of one gateway, loaded with the first request that needs them. */
 function serving(options: BoardOptions) {
-  const { tasks, log, sockets: limits = SOCKET_LIMITS } = options;
+  const { log } = options;
   const closing = new AbortController();
   const answering = new Set<ServerResponse>();
   /** Connections between guard and handshake. */
   const coming = new Set<Duplex>();
+  const loaded = new Map<string, Promise<Sockets>>();
   let app: Promise<RequestListener> | null = null;
-  let sockets: Promise<Sockets> | null = null;
   let settled = () => {};
 
   return {
@@ -196,12 +196,15 @@ function serving(options: BoardOptions) {
       }
     },
     async shakeHands(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
-      if (tasks === undefined || !isForSocket(request, options)) {
+      const path = pathOf(request);
+      const load = socketsAt(path, options);
+      if (load === null || !isForSocket(request, options)) {
         return refuseUpgrade(socket, { status: 404, error: 'no such upgrade; ask without one' });
       }
       coming.add(socket);
       try {
-        sockets ??= import('./socket.js').then(({ createSockets }) => createSockets(tasks, limits, log));
+        const sockets = loaded.get(path) ?? load();
+        loaded.set(path, sockets);
         const { take } = await sockets;
         if (closing.signal.aborted) return refuseUpgrade(socket, { status: 503, error: STOPPING });
         const full = take(request, socket, head);
@@ -217,15 +220,16 @@ function serving(options: BoardOptions) {
     async end(code: number): Promise<void> {
       if (closing.signal.aborted) return;
       closing.abort(OVER);
-      const open = await sockets;
+      const open = await Promise.all(loaded.values());
       const answered = new Promise<void>((resolve) => {
         settled = resolve;
         if (answering.size === 0) resolve();
       });
-      await orAfter(Promise.all([answered, open?.close(code)]), CLOSE_MS, systemClock);
+      const closed = open.map((each) => each.close(code));
+      await orAfter(Promise.all([answered, ...closed]), CLOSE_MS, systemClock);
       for (const response of answering) response.destroy();
       for (const socket of coming) socket.destroy();
-      open?.cut();
+      for (const each of open) each.cut();
     },
   };
 }
@@ -284,9 +288,18 @@ function takeUpgrades(server: Server, present: Present): void {
   });
 }
 
-function isForSocket(request: IncomingMessage, { tasks }: BoardOptions): boolean {
+function isForSocket(request: IncomingMessage, options: BoardOptions): boolean {
   const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
-  return tasks !== undefined && request.method === 'GET' && pathOf(request) === '/ws' && isWebSocket;
+  return isWebSocket && request.method === 'GET' && socketsAt(pathOf(request), options) !== null;
+}
+
+/** Loads the sockets that open at a path; null: none do. */
+function socketsAt(path: string, options: BoardOptions): (() => Promise<Sockets>) | null {
+  const { tasks, log, sockets: limits = SOCKET_LIMITS } = options;
+  if (path === '/ws' && tasks !== undefined) {
+    return async () => (await import('./socket.js')).createTaskSockets(tasks, limits, log);
+  }
+  return null;
 }
 
 function cannotListen(host: string, port: number, error: NodeJS.ErrnoException): Fault {
