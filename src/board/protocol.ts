@@ -112,6 +112,26 @@ export interface FoundRow {
   excerpt: string;
 }
 
+// ── The page's own chats ─────────────────────────────────────────────────────────────────────────────────────
+
+export interface BoardPersona {
+  id: string;
+  name: string;
+  /** Address of its picture. */
+  avatar: string | null;
+  /** It answers what is addressed to nobody. */
+  isActive: boolean;
+  /** It hears what is said: the active one, and those that were invited. */
+  isHere: boolean;
+}
+
+export interface BoardCommand {
+  name: string;
+  description: string;
+  /** The first is the default. `rest`: the name of what follows, null if nothing does. */
+  verbs: { name: string; description: string; rest: string | null }[];
+}
+
 // ── A turn opened ───────────────────────────────────────────────────────────────────────────────────────────
 
 export interface TurnDetails {

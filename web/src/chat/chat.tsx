@@ -1,5 +1,134 @@
+/** The place Chat: the page's own conversation with its personas. */
+import { useComputed } from '@preact/signals';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { BoardCommand, BoardPersona, LogRow } from '../../../src/board/protocol.ts';
 import { useTexts } from '../app.ts';
+import { type Log, openLog } from '../kit/log.ts';
+import { LogList } from '../kit/log-list.tsx';
+import { Row, type RowActions } from '../kit/row.tsx';
+import { onChange } from '../live.ts';
+import { place } from '../place.ts';
+import './chat.css';
+import { ChatSwitch, MAIN } from './chat-switch.tsx';
+import { Composer } from './composer.tsx';
+import { Faces } from './faces.tsx';
+import { Offers } from './offers.tsx';
+import { arrived, say, waiting } from './outgoing.ts';
+import { Outgoing } from './outgoing-rows.tsx';
+import { commands, personasOf, press } from './requests.ts';
 
 export default function Chat() {
-  return <h1>{useTexts().frame.chat}</h1>;
+  const chat = place.value.parts[0] ?? MAIN;
+  return <OneChat key={chat} chat={chat} />;
+}
+
+function OneChat({ chat }: { chat: string }) {
+  const { frame } = useTexts();
+  const log = useLog(chat);
+  const { personas, reread } = usePersonas(chat);
+  const known = useCommands();
+  const writing = useComputed(() => writingIn(log.rows.value));
+  const isUnderWay = useComputed(
+    () =>
+      writing.value.size > 0 ||
+      log.rows.value.some(({ state, author }) => state === 'waiting' && isOwn(author)),
+  );
+  const sayHere = useMemo(() => (text: string) => say(chat, text), [chat]);
+  const draw = useMemo(() => drawWith(actionsOf(chat, log)), [chat, log]);
+  const isUnsaid = ![...arrived.value, ...waiting.value].some((each) => each.chat === chat);
+  const isEmpty = log.isRead.value && log.rows.value.length === 0 && isUnsaid;
+
+  return (
+    <div class="fills chat">
+      <h1 class="hidden">{frame.chat}</h1>
+      <div class="chat-head">
+        <Faces chat={chat} personas={personas} writing={writing.value} say={sayHere} reread={reread} />
+        <ChatSwitch chat={chat} />
+      </div>
+      <LogList log={log} draw={draw}>
+        {isEmpty && <Offers chat={chat} personas={personas} created={reread} />}
+        <Outgoing chat={chat} log={log} />
+      </LogList>
+      <Composer
+        chat={chat}
+        commands={known}
+        isUnderWay={isUnderWay.value}
+        send={(text, files) => {
+          say(chat, text, files);
+          // Whoever writes wants to see it.
+          if (!log.follows) void log.newest();
+        }}
+        stop={() => say(chat, '/stop')}
+      />
+    </div>
+  );
+}
+
+function useLog(chat: string): Log {
+  const log = useMemo(() => openLog(chat), [chat]);
+  useEffect(() => {
+    void log.newest();
+    return () => log.close();
+  }, [log]);
+  return log;
+}
+
+function usePersonas(chat: string) {
+  const [personas, setPersonas] = useState<BoardPersona[]>([]);
+  const reread = useMemo(
+    () => () =>
+      void personasOf(chat).then(
+        (answer) => setPersonas(answer.personas),
+        // The last ones stay; the next connection asks again.
+        () => {},
+      ),
+    [chat],
+  );
+  useEffect(() => {
+    reread();
+    return onChange('personas', reread);
+  }, [reread]);
+  return { personas, reread };
+}
+
+function useCommands(): BoardCommand[] {
+  const [known, setKnown] = useState<BoardCommand[]>([]);
+  useEffect(() => {
+    commands().then(
+      (answer) => setKnown(answer.commands),
+      // They can be typed in full.
+      () => {},
+    );
+  }, []);
+  return known;
+}
+
+function isOwn(author: LogRow['author']): boolean {
+  return author.kind === 'person' && author.own === true;
+}
+
+function writingIn(rows: readonly LogRow[]): Set<string> {
+  const ids = rows.flatMap(({ state, author }) =>
+    state === 'writing' && author.kind === 'persona' ? [author.id] : [],
+  );
+  return new Set(ids);
+}
+
+/** The same function for each row, so that rows that have not changed are not drawn again. */
+function drawWith(actions: RowActions) {
+  return (row: LogRow, isFirst: boolean) => <Row row={row} isFirst={isFirst} actions={actions} />;
+}
+
+function actionsOf(chat: string, log: Log): RowActions {
+  return {
+    decide: ({ id }, decision) => say(chat, `/${decision} ${id}`),
+    choose: (value) => void press(chat, value),
+    undo: (turn) => say(chat, `/memory undo ${turn}`),
+    tryAgain(row) {
+      const rows = log.rows.peek();
+      const before = rows.slice(0, rows.indexOf(row)).reverse();
+      const asked = isOwn(row.author) ? row : before.find(({ author }) => isOwn(author));
+      if (asked !== undefined) say(chat, asked.text);
+    },
+  };
 }

@@ -1,0 +1,174 @@
+/** Those who are here: a tap makes one the one that answers; the menu addresses one, invites it, or lets it go. */
+import { useId, useRef, useState } from 'preact/hooks';
+import type { BoardPersona } from '../../../src/board/protocol.ts';
+import { Refusal } from '../api.ts';
+import { useTexts } from '../app.ts';
+import { Dialog } from '../kit/dialog.tsx';
+import { Face } from '../kit/face.tsx';
+import { Icon } from '../kit/icons.tsx';
+import { moveFocus } from '../kit/tabs.tsx';
+import { filled } from '../texts/texts.ts';
+import { suggested } from './composer.tsx';
+import { createPersona } from './requests.ts';
+
+export function Faces({
+  chat,
+  personas,
+  writing,
+  say,
+  reread,
+}: {
+  chat: string;
+  personas: readonly BoardPersona[];
+  /** IDs of those that are writing. */
+  writing: ReadonlySet<string>;
+  say: (text: string) => void;
+  /** Asks for the personas again. */
+  reread: () => void;
+}) {
+  const { chat: texts } = useTexts();
+  const [isNew, setNew] = useState(false);
+  const active = personas.find(({ isActive }) => isActive) ?? personas[0];
+  return (
+    <div class="faces">
+      <div role="radiogroup" aria-label={texts.persona} onKeyDown={moveFocus}>
+        {personas.map(({ id, name, avatar, isActive, isHere }) => (
+          // biome-ignore lint/a11y/useSemanticElements: choosing one is a command that can fail, not a state of the page.
+          <button
+            key={id}
+            type="button"
+            role="radio"
+            aria-checked={isActive}
+            aria-label={name}
+            tabIndex={id === active?.id ? 0 : -1}
+            class={`${isHere ? 'here' : ''} ${writing.has(id) ? 'writing' : ''}`}
+            onClick={() => !isActive && say(`/persona switch ${id}`)}
+          >
+            <Face name={name} avatar={avatar} />
+            <span>{name}</span>
+          </button>
+        ))}
+      </div>
+      <button
+        type="button"
+        class="icon"
+        aria-label={texts.newPersona}
+        title={texts.newPersona}
+        onClick={() => setNew(true)}
+      >
+        <Icon name="plus" />
+      </button>
+      {personas.length > 1 && <Menu personas={personas} say={say} />}
+      {isNew && (
+        <NewPersona
+          chat={chat}
+          close={() => setNew(false)}
+          created={() => {
+            setNew(false);
+            reread();
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+function Menu({ personas, say }: { personas: readonly BoardPersona[]; say: (text: string) => void }) {
+  const { chat } = useTexts();
+  const id = useId();
+  const menu = useRef<HTMLDivElement>(null);
+  const act = (work: () => void) => () => {
+    menu.current?.hidePopover();
+    work();
+  };
+  return (
+    <>
+      <button type="button" class="icon quiet" aria-label={chat.who} title={chat.who} popovertarget={id}>
+        <Icon name="more" />
+      </button>
+      <div ref={menu} id={id} popover="auto" class="who">
+        <ul class="list">
+          {personas.map(({ id: persona, name, isActive, isHere }) => (
+            <li key={persona} class="row">
+              <span class="grow">{name}</span>
+              <button
+                type="button"
+                class="quiet"
+                onClick={act(() => {
+                  suggested.value = { text: `${name}: `, isBegin: true };
+                })}
+              >
+                {chat.address}
+              </button>
+              {!isActive && (
+                <button
+                  type="button"
+                  class="quiet"
+                  onClick={act(() => say(`/persona ${isHere ? 'leave' : 'invite'} ${persona}`))}
+                >
+                  {isHere ? chat.letGo : chat.invite}
+                </button>
+              )}
+            </li>
+          ))}
+        </ul>
+        <p class="tiny soft">{chat.whoHears}</p>
+      </div>
+    </>
+  );
+}
+
+export function NewPersona({
+  chat,
+  close,
+  created,
+}: {
+  chat: string;
+  close: () => void;
+  created: () => void;
+}) {
+  const { chat: texts, kit, frame } = useTexts();
+  const [fault, setFault] = useState<string | null>(null);
+
+  async function submit(event: SubmitEvent): Promise<void> {
+    event.preventDefault();
+    const fields = new FormData(event.currentTarget as HTMLFormElement);
+    try {
+      await createPersona(chat, String(fields.get('name')).trim(), String(fields.get('character')).trim());
+      created();
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      setFault(error.message || frame.failed);
+    }
+  }
+
+  return (
+    <Dialog title={texts.newPersona} close={close}>
+      <form class="stack" onSubmit={submit}>
+        <label>
+          {texts.name}
+          <input
+            name="name"
+            required
+            maxLength={60}
+            autocomplete="off"
+            placeholder={filled(texts.nameExample, {})}
+          />
+        </label>
+        <label>
+          {texts.character}
+          <textarea name="character" rows={5} placeholder={texts.characterExample} />
+        </label>
+        {fault !== null && <p role="alert">{fault}</p>}
+        <div class="buttons">
+          <button type="button" onClick={close}>
+            {kit.cancel}
+          </button>
+          <button type="submit" class="primary">
+            {texts.create}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

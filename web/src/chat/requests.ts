@@ -1,0 +1,50 @@
+/** Requests of the place Chat. */
+import type { BoardCommand, BoardPersona } from '../../../src/board/protocol.ts';
+import { ask, read } from '../api.ts';
+import type { Attached, Waiting } from './queue.ts';
+
+/** Takes a message once per id. */
+export async function deliver({ id, chat, text, files }: Waiting): Promise<void> {
+  await ask(`api/board/chats/${encodeURIComponent(chat)}/messages`, {
+    method: 'POST',
+    json: { id, text, files },
+  });
+}
+
+/** Presses a button below a message, once per id. */
+export async function press(chat: string, value: string): Promise<void> {
+  await ask(`api/board/chats/${encodeURIComponent(chat)}/choices`, {
+    method: 'POST',
+    json: { id: newId(), value },
+  });
+}
+
+export async function upload(file: File): Promise<Attached> {
+  const query = new URLSearchParams({ name: file.name, type: file.type || 'application/octet-stream' });
+  return (await ask<Attached>(`api/board/files?${query}`, { method: 'POST', bytes: file })).body;
+}
+
+export function personasOf(chat: string): Promise<{ personas: BoardPersona[] }> {
+  return read(`api/board/chats/${encodeURIComponent(chat)}/personas`);
+}
+
+export async function createPersona(chat: string, name: string, character: string): Promise<void> {
+  await ask(`api/board/chats/${encodeURIComponent(chat)}/personas`, {
+    method: 'POST',
+    json: { name, character },
+  });
+}
+
+export function commands(): Promise<{ commands: BoardCommand[] }> {
+  return read('api/board/commands');
+}
+
+export function chats(): Promise<{ chats: { chatId: string }[] }> {
+  return read('api/board/chats');
+}
+
+/** Letters and digits: plain HTTP has no `crypto.randomUUID`. */
+export function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(15));
+  return Array.from(bytes, (byte) => byte.toString(36).padStart(2, '0')).join('');
+}
