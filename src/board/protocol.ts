@@ -119,17 +119,21 @@ export interface BoardPersona {
   name: string;
   /** Address of its picture. */
   avatar: string | null;
-  /** It answers what is addressed to nobody. */
-  isActive: boolean;
   /** It hears what is said: the active one, and those that were invited. */
-  isHere: boolean;
+  present: boolean;
+}
+
+/** `active` answers what is addressed to nobody. */
+export interface BoardPersonas {
+  active: string;
+  personas: BoardPersona[];
 }
 
 export interface BoardCommand {
   name: string;
   description: string;
-  /** The first is the default. `rest`: the name of what follows, null if nothing does. */
-  verbs: { name: string; description: string; rest: string | null }[];
+  /** The first is the default. `rest`: the text that follows. */
+  verbs?: { name: string; description: string; rest?: { name: string; required: boolean } }[];
 }
 
 // ── A turn opened ───────────────────────────────────────────────────────────────────────────────────────────

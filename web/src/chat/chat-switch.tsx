@@ -16,7 +16,7 @@ export function ChatSwitch({ chat }: { chat: string }) {
   useEffect(() => {
     const reread = () =>
       void chats().then(
-        (answer) => setKnown(answer.chats.map(({ chatId }) => chatId)),
+        (answer) => setKnown(answer.chats.map((each) => each.chat)),
         // The next connection asks again.
         () => {},
       );

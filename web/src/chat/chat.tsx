@@ -1,7 +1,7 @@
 /** The place Chat: the page's own conversation with its personas. */
 import { useComputed } from '@preact/signals';
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import type { BoardCommand, BoardPersona, LogRow } from '../../../src/board/protocol.ts';
+import type { BoardCommand, BoardPersonas, LogRow } from '../../../src/board/protocol.ts';
 import { useTexts } from '../app.ts';
 import { type Log, openLog } from '../kit/log.ts';
 import { LogList } from '../kit/log-list.tsx';
@@ -25,7 +25,7 @@ export default function Chat() {
 function OneChat({ chat }: { chat: string }) {
   const { frame } = useTexts();
   const log = useLog(chat);
-  const { personas, reread } = usePersonas(chat);
+  const { active, personas, reread } = usePersonas(chat);
   const known = useCommands();
   const writing = useComputed(() => writingIn(log.rows.value));
   const isUnderWay = useComputed(
@@ -42,11 +42,20 @@ function OneChat({ chat }: { chat: string }) {
     <div class="fills chat">
       <h1 class="hidden">{frame.chat}</h1>
       <div class="chat-head">
-        <Faces chat={chat} personas={personas} writing={writing.value} say={sayHere} reread={reread} />
+        <Faces
+          chat={chat}
+          active={active}
+          personas={personas}
+          writing={writing.value}
+          say={sayHere}
+          reread={reread}
+        />
         <ChatSwitch chat={chat} />
       </div>
       <LogList log={log} draw={draw}>
-        {isEmpty && <Offers chat={chat} personas={personas} created={reread} />}
+        {isEmpty && (
+          <Offers chat={chat} active={personas.find(({ id }) => id === active)?.name} created={reread} />
+        )}
         <Outgoing chat={chat} log={log} />
       </LogList>
       <Composer
@@ -74,11 +83,11 @@ function useLog(chat: string): Log {
 }
 
 function usePersonas(chat: string) {
-  const [personas, setPersonas] = useState<BoardPersona[]>([]);
+  const [here, setHere] = useState<BoardPersonas>({ active: '', personas: [] });
   const reread = useMemo(
     () => () =>
       void personasOf(chat).then(
-        (answer) => setPersonas(answer.personas),
+        setHere,
         // The last ones stay; the next connection asks again.
         () => {},
       ),
@@ -88,7 +97,7 @@ function usePersonas(chat: string) {
     reread();
     return onChange('personas', reread);
   }, [reread]);
-  return { personas, reread };
+  return { ...here, reread };
 }
 
 function useCommands(): BoardCommand[] {

@@ -14,7 +14,7 @@ export function completionsFor(text: string, commands: readonly BoardCommand[]):
     return commands
       .filter((command) => command.name.startsWith(name.toLowerCase()))
       .map((command) => ({
-        text: `/${command.name}${command.verbs.length > 0 ? ' ' : ''}`,
+        text: `/${command.name}${command.verbs === undefined ? '' : ' '}`,
         description: command.description,
       }));
   }
@@ -22,7 +22,7 @@ export function completionsFor(text: string, commands: readonly BoardCommand[]):
   return (command?.verbs ?? [])
     .filter((each) => each.name.startsWith(verb.toLowerCase()))
     .map((each) => ({
-      text: `/${name} ${each.name}${each.rest === null ? '' : ' '}`,
+      text: `/${name} ${each.name}${each.rest === undefined ? '' : ' '}`,
       description: each.description,
     }));
 }

@@ -7,18 +7,20 @@ import { Dialog } from '../kit/dialog.tsx';
 import { Face } from '../kit/face.tsx';
 import { Icon } from '../kit/icons.tsx';
 import { moveFocus } from '../kit/tabs.tsx';
-import { filled } from '../texts/texts.ts';
 import { suggested } from './composer.tsx';
 import { createPersona } from './requests.ts';
 
 export function Faces({
   chat,
+  active,
   personas,
   writing,
   say,
   reread,
 }: {
   chat: string;
+  /** The ID of the one that answers. */
+  active: string;
   personas: readonly BoardPersona[];
   /** IDs of those that are writing. */
   writing: ReadonlySet<string>;
@@ -28,21 +30,21 @@ export function Faces({
 }) {
   const { chat: texts } = useTexts();
   const [isNew, setNew] = useState(false);
-  const active = personas.find(({ isActive }) => isActive) ?? personas[0];
+  const reached = personas.some(({ id }) => id === active) ? active : personas[0]?.id;
   return (
     <div class="faces">
       <div role="radiogroup" aria-label={texts.persona} onKeyDown={moveFocus}>
-        {personas.map(({ id, name, avatar, isActive, isHere }) => (
+        {personas.map(({ id, name, avatar, present }) => (
           // biome-ignore lint/a11y/useSemanticElements: choosing one is a command that can fail, not a state of the page.
           <button
             key={id}
             type="button"
             role="radio"
-            aria-checked={isActive}
+            aria-checked={id === active}
             aria-label={name}
-            tabIndex={id === active?.id ? 0 : -1}
-            class={`${isHere ? 'here' : ''} ${writing.has(id) ? 'writing' : ''}`}
-            onClick={() => !isActive && say(`/persona switch ${id}`)}
+            tabIndex={id === reached ? 0 : -1}
+            class={`${present ? 'here' : ''} ${writing.has(id) ? 'writing' : ''}`}
+            onClick={() => id !== active && say(`/persona switch ${id}`)}
           >
             <Face name={name} avatar={avatar} />
             <span>{name}</span>
@@ -58,7 +60,7 @@ export function Faces({
       >
         <Icon name="plus" />
       </button>
-      {personas.length > 1 && <Menu personas={personas} say={say} />}
+      {personas.length > 1 && <Menu active={active} personas={personas} say={say} />}
       {isNew && (
         <NewPersona
           chat={chat}
@@ -73,7 +75,15 @@ export function Faces({
   );
 }
 
-function Menu({ personas, say }: { personas: readonly BoardPersona[]; say: (text: string) => void }) {
+function Menu({
+  active,
+  personas,
+  say,
+}: {
+  active: string;
+  personas: readonly BoardPersona[];
+  say: (text: string) => void;
+}) {
   const { chat } = useTexts();
   const id = useId();
   const menu = useRef<HTMLDivElement>(null);
@@ -88,7 +98,7 @@ function Menu({ personas, say }: { personas: readonly BoardPersona[]; say: (text
       </button>
       <div ref={menu} id={id} popover="auto" class="who">
         <ul class="list">
-          {personas.map(({ id: persona, name, isActive, isHere }) => (
+          {personas.map(({ id: persona, name, present }) => (
             <li key={persona} class="row">
               <span class="grow">{name}</span>
               <button
@@ -100,13 +110,13 @@ function Menu({ personas, say }: { personas: readonly BoardPersona[]; say: (text
               >
                 {chat.address}
               </button>
-              {!isActive && (
+              {persona !== active && (
                 <button
                   type="button"
                   class="quiet"
-                  onClick={act(() => say(`/persona ${isHere ? 'leave' : 'invite'} ${persona}`))}
+                  onClick={act(() => say(`/persona ${present ? 'leave' : 'invite'} ${persona}`))}
                 >
-                  {isHere ? chat.letGo : chat.invite}
+                  {present ? chat.letGo : chat.invite}
                 </button>
               )}
             </li>
@@ -147,13 +157,7 @@ export function NewPersona({
       <form class="stack" onSubmit={submit}>
         <label>
           {texts.name}
-          <input
-            name="name"
-            required
-            maxLength={60}
-            autocomplete="off"
-            placeholder={filled(texts.nameExample, {})}
-          />
+          <input name="name" required maxLength={60} autocomplete="off" placeholder={texts.nameExample} />
         </label>
         <label>
           {texts.character}

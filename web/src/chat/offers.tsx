@@ -1,6 +1,5 @@
 /** An empty chat: a word of welcome, and three things to try, which go with the first message. */
 import { useState } from 'preact/hooks';
-import type { BoardPersona } from '../../../src/board/protocol.ts';
 import { useTexts } from '../app.ts';
 import { filled } from '../texts/texts.ts';
 import { suggested } from './composer.tsx';
@@ -8,22 +7,22 @@ import { NewPersona } from './faces.tsx';
 
 export function Offers({
   chat,
-  personas,
+  active,
   created,
 }: {
   chat: string;
-  personas: readonly BoardPersona[];
+  /** The name of the persona that answers. */
+  active: string | undefined;
   created: () => void;
 }) {
   const { chat: texts } = useTexts();
   const [isNew, setNew] = useState(false);
-  const active = personas.find(({ isActive }) => isActive);
   const fill = (text: string) => () => {
     suggested.value = { text };
   };
   return (
     <div class="offers">
-      <h2>{active === undefined ? texts.welcomeAll : filled(texts.welcome, { name: active.name })}</h2>
+      <h2>{active === undefined ? texts.welcomeAll : filled(texts.welcome, { name: active })}</h2>
       <p class="soft">{texts.welcomeWords}</p>
       <div class="offer-list">
         <button type="button" onClick={fill(texts.offerRememberText)}>

@@ -1,5 +1,5 @@
 /** Requests of the place Chat. */
-import type { BoardCommand, BoardPersona } from '../../../src/board/protocol.ts';
+import type { BoardCommand, BoardPersonas } from '../../../src/board/protocol.ts';
 import { ask, read } from '../api.ts';
 import type { Attached, Waiting } from './queue.ts';
 
@@ -24,7 +24,7 @@ export async function upload(file: File): Promise<Attached> {
   return (await ask<Attached>(`api/board/files?${query}`, { method: 'POST', bytes: file })).body;
 }
 
-export function personasOf(chat: string): Promise<{ personas: BoardPersona[] }> {
+export function personasOf(chat: string): Promise<BoardPersonas> {
   return read(`api/board/chats/${encodeURIComponent(chat)}/personas`);
 }
 
@@ -39,7 +39,7 @@ export function commands(): Promise<{ commands: BoardCommand[] }> {
   return read('api/board/commands');
 }
 
-export function chats(): Promise<{ chats: { chatId: string }[] }> {
+export function chats(): Promise<{ chats: { chat: string; name: string }[] }> {
   return read('api/board/chats');
 }
 

@@ -46,6 +46,14 @@ class Pieces {
     this.open.pop();
   }
 
+  openNode(name: string): void {
+    this.startScope(name);
+  }
+
+  closeNode(): void {
+    this.endScope();
+  }
+
   /** Code of another language inside: a style sheet in a page. */
   __addSublanguage(inner: Pieces): void {
     this.open.at(-1)?.push({ kind: 'code-inner', inside: inner.all });

@@ -63,8 +63,7 @@ export function openLog(room: string): Log {
   };
 
   function readPage(values: Record<string, string>): Promise<RowPage> {
-    const query = new URLSearchParams(values).toString();
-    return read(`api/board/rooms/${encodeURIComponent(room)}/rows${query === '' ? '' : `?${query}`}`);
+    return read(`api/board/rows?${new URLSearchParams({ room, ...values })}`);
   }
 
   /** Replaces the window. Goes on trying while the gateway is away. */
