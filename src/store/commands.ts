@@ -41,12 +41,8 @@ function* takeCommand(id: number, { owner, now, leaseMs }: Lease): db.Verb<Store
   return stored;
 }
 
-function* finishCommand({
-  id,
-  now,
-  deliveries,
-  effects,
-}: Parameters<CommandStore['finishCommand']>[0]): db.Verb<{ abortedTurn: string | null }> {
+function* finishCommand(finish: Parameters<CommandStore['finishCommand']>[0]) {
+  const { id, now, deliveries, effects } = finish;
   const row = yield* db.one<{ roomId: RoomId; chatId: ChatId }>(FINISH, { id, now });
   const chat = row && (yield* findChat(row.chatId));
   if (!row || !chat) return { abortedTurn: null };

@@ -6,6 +6,7 @@
  * One SQL text serves both databases: `@name` or `?` for parameters (booleans as 0 and 1, structured values as JSON
  * text, times in ms), and the few words of `sql.ts` for what they spell differently.
  */
+import { setImmediate as nextPass } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Log } from '../core/log.js';
@@ -128,6 +129,17 @@ export interface Database extends Reader {
   /** Copies everything into a new SQLite file, consistently and without blocking writers; leaves these tables empty. */
   copyTo(file: string, without: readonly string[]): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Waiting for more writes adds a little latency under load, and divides the number of transactions. */
+const MOST_PASSES = 4;
+
+/** Resolves when a pass of the event loop has added no further write. */
+export async function gathered(waiting: () => number): Promise<void> {
+  for (let seen = 0, pass = 0; waiting() > seen && pass < MOST_PASSES; pass++) {
+    seen = waiting();
+    await nextPass();
+  }
 }
 
 /** The tables whose changes wake somebody. */

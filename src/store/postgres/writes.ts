@@ -3,16 +3,13 @@
  * connection, in step with each other, so that their statements share packets and one commit. Verbs that name the same
  * subject run one after the other. If one fails, all are rolled back and each runs again by itself.
  */
-import { setImmediate as nextPass } from 'node:timers/promises';
 import type { ClientBase } from 'pg';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
-import type { Verb, Watched, WorkedOn } from '../db.js';
+import { gathered, type Verb, type Watched, type WorkedOn } from '../db.js';
 import { POSTGRES, spelled, watchedTable } from '../sql.js';
 import { farewell } from './faults.js';
 
-/** Waiting for more writes adds a little latency under load, and divides the number of transactions. */
-const MOST_PASSES = 4;
 /** Rows of writers that have died are forgotten. */
 const FORGET = 'delete from writer where at < $1';
 const FORGOTTEN_AFTER_MS = 86_400_000;
@@ -147,15 +144,6 @@ async function transact(
   return outcome;
 }
 
-/** Whether the writer's transaction with this token was committed. */
-async function wasCommitted(
-  client: ClientBase,
-  { writer, token, next, now }: { writer: string; token: number; next: number; now: number },
-): Promise<boolean> {
-  const { rows } = await client.query<{ token: number }>(LEARN, [writer, token, next, now]);
-  return rows[0]?.token === token;
-}
-
 /** Gathers writes, and gives them to `commit` together; if that fails, one by one. */
 class WriteQueue {
   private waiting: QueuedWrite[] = [];
@@ -177,10 +165,7 @@ class WriteQueue {
 
   private async drain(): Promise<void> {
     while (this.waiting.length > 0) {
-      for (let seen = 0, pass = 0; this.waiting.length > seen && pass < MOST_PASSES; pass++) {
-        seen = this.waiting.length;
-        await nextPass();
-      }
+      await gathered(() => this.waiting.length);
       const batch = this.waiting;
       this.waiting = [];
       await this.run(batch);
@@ -231,8 +216,9 @@ export function createWriter({
     const { values, tables } = await patiently(() =>
       lend(async (client): Promise<Committed> => {
         if (unknown !== null) {
-          const asked = { writer, token: unknown.token, next: ++token, now: clock.now() };
-          if (await wasCommitted(client, asked)) return unknown.outcome;
+          const asked = [writer, unknown.token, ++token, clock.now()];
+          const { rows } = await client.query<{ token: number }>(LEARN, asked);
+          if (rows[0]?.token === unknown.token) return unknown.outcome;
         }
         unknown = null;
         return await commit(client, writes).catch((error) => {

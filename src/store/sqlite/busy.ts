@@ -3,10 +3,10 @@
  * requested in consecutive passes of the event loop share one transaction; if one of them fails, the transaction is
  * rolled back and each runs again in its own.
  */
-import { setImmediate as nextPass } from 'node:timers/promises';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import { backoff } from '../../core/retry.js';
+import { gathered } from '../db.js';
 
 const IS_BUSY = ['SQLITE_BUSY', 'SQLITE_LOCKED'];
 const ADVICE: [codes: string[], advice: string][] = [
@@ -77,9 +77,6 @@ interface Write {
   reject(error: unknown): void;
 }
 
-/** Waiting for more writes adds a little latency under load, and halves the number of transactions. */
-const MOST_PASSES = 4;
-
 /** The queue of writes. `commit` runs a function in a transaction. */
 export class WriteQueue {
   private waiting: Write[] = [];
@@ -108,7 +105,7 @@ export class WriteQueue {
   }
 
   private async drainAll(): Promise<void> {
-    await this.gathered();
+    await gathered(() => this.waiting.length);
     for (let tries = 1; ; tries++) {
       const end = this.busy.ended();
       if (end !== null) this.giveUp(() => true, end);
@@ -119,14 +116,6 @@ export class WriteQueue {
       await this.busy.clock.sleep(pauseAfter(tries));
     }
     this.isDraining = false;
-  }
-
-  /** Resolves when a pass of the event loop has added no further write. */
-  private async gathered(): Promise<void> {
-    for (let seen = 0, pass = 0; this.waiting.length > seen && pass < MOST_PASSES; pass++) {
-      seen = this.waiting.length;
-      await nextPass();
-    }
   }
 
   private runTogether(batch: Write[]): Write[] {
