@@ -10,6 +10,7 @@ import type { Camel, Streaming } from './channels/kit/descriptor.js';
 import { CHANNELS } from './channels/list.js';
 import { ACCESS, configKeys } from './config-keys.js';
 import type { AccessRules } from './core/access.js';
+import { BOARD_OWNER } from './core/board.js';
 import { describe, Fault } from './core/errors.js';
 import { codeOf } from './core/file-access.js';
 import { hintFor, knownPart, parseKnown } from './core/known-keys.js';
@@ -194,6 +195,11 @@ function resolveConfig(
           { direct: 'open', owners: [...(access.owners ?? []), 'terminal_local'] },
           channels.terminal.access,
         ),
+      },
+      // Whoever is let in by the listener operates the gateway.
+      board: {
+        streaming: 'edit' as const,
+        access: rules(access, { direct: 'open', owners: [...(access.owners ?? []), BOARD_OWNER] }),
       },
     },
     board: keys.board,

@@ -37,7 +37,7 @@ import { takeLock } from './operating/lock.js';
 import { createMetrics, createSizes } from './operating/metrics.js';
 import { createRedactor } from './operating/redact.js';
 import { foldersOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
-import { createPlatforms } from './platforms.js';
+import { createBoard, createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { Records } from './replay/records.js';
 import { secretsOf } from './secrets.js';
@@ -132,6 +132,8 @@ export async function createParts(options: GatewayOptions) {
     ? await createPlatforms(config, { store, personas, audit, log, show: options.show })
     : [];
   const channels = new Map(serving.map((channel) => [channel.name, channel]));
+  const desk = options.platforms ? createBoard(config) : null;
+  if (desk) channels.set(desk.name, desk);
   if (options.terminal) channels.set('terminal', options.terminal);
   const { rulesFor, labelOf, streams } = channelSettingsOf(config);
   const jobRules = jobRulesOf(config, zone);
@@ -153,9 +155,11 @@ export async function createParts(options: GatewayOptions) {
     newCallCode,
     metrics,
     redact: clean,
-    /** Platforms only; `channels` also has the terminal. */
+    /** Platforms only; `channels` also has the page and the terminal. */
     serving,
     channels,
+    /** The channel of the page; null without the HTTP listener. */
+    desk,
     rulesFor,
     labelOf,
     streams,

@@ -30,6 +30,8 @@ export function foldersOf({ dataDir }: Config) {
     work: join(dataDir, 'work'),
     /** Recorded turns, for `coterie replay`. */
     records: join(dataDir, 'replay'),
+    /** Files that the page sent, until the gateway takes them. */
+    board: join(dataDir, 'board'),
     clipboard: join(dataDir, 'clipboard'),
     speech: join(dataDir, 'speech'),
     /** Exported chats waiting to be sent. */

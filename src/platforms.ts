@@ -2,10 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
+import { createBoardChannel } from './channels/board/channel.js';
 import type { ChannelDescriptor } from './channels/kit/descriptor.js';
 import { withSpeakerName } from './channels/kit/outgoing.js';
 import { CHANNELS } from './channels/list.js';
 import type { Config } from './config.js';
+import type { Desk } from './core/board.js';
 import type { Channel, ChannelState } from './core/channel.js';
 import { systemClock } from './core/clock.js';
 import { platformId } from './core/ids.js';
@@ -14,6 +16,7 @@ import type { Log } from './core/log.js';
 import type { Personas } from './core/persona.js';
 import type { Store } from './core/store.js';
 import { createOutward } from './network/outward.js';
+import { foldersOf } from './paths.js';
 
 interface Lent {
   store: Store;
@@ -81,6 +84,16 @@ export function stateOf(store: Store, channel: string): ChannelState {
     set: (values) => store.setValues({ stateOf: channel }, values),
     clear: () => store.setValues({ stateOf: channel }, null),
   };
+}
+
+/** The page of the board: it needs no configuration, and is no platform that could be away. */
+export function createBoard(config: Config): Channel & Desk {
+  return createBoardChannel({
+    folder: foldersOf(config).board,
+    userName: userName(),
+    clock: systemClock,
+    newId: randomUUID,
+  });
 }
 
 export interface TerminalSettings {

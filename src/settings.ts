@@ -2,6 +2,7 @@
 import { CHANNELS } from './channels/list.js';
 import type { Config } from './config.js';
 import type { Services, Settings } from './conversation/services.js';
+import { BOARD } from './core/board.js';
 import { Fault } from './core/errors.js';
 import type { Prices } from './core/model.js';
 
@@ -41,7 +42,9 @@ export function channelSettingsOf({ channels }: Config): Pick<Services, 'rulesFo
 
   return {
     rulesFor: (channel) => optionsOf(channel).access,
-    labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
+    labelOf: (channel) =>
+      CHANNELS.find(({ name }) => name === channel)?.label ??
+      (channel === BOARD ? 'the board' : 'the terminal'),
     streams: (channel) => optionsOf(channel).streaming !== 'off',
   };
 }

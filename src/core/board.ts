@@ -1,5 +1,5 @@
 /** Ports of the board: what its page reads, and its own chat. The route of a message knows nothing of them. */
-import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { ChatId } from './ids.js';
 
 /** The chat of the page begins as this one; others are `board_<slug>`. */
 export const BOARD = 'board';
@@ -22,8 +22,8 @@ export interface Desk {
   }): Promise<'taken' | 'closed'>;
   /** Keeps the bytes until a message names them, or for a day. */
   keep(upload: { name: string; type: string; bytes: Buffer }): Promise<UploadedFile>;
-  /** The replies that are being written, with their text so far. */
-  writing(): Writing[];
+  /** Presses a button below a message, once per `id`. One that is not offered any more does nothing. */
+  press(choice: { chatId: ChatId; id: string; value: string }): Promise<'taken' | 'closed'>;
   /** Called at most once a frame, after something was shown, changed or sent in these chats. */
   watch(changed: (chats: ReadonlySet<ChatId>) => void): () => void;
 }
@@ -34,11 +34,4 @@ export interface UploadedFile {
   name: string;
   type: string;
   bytes: number;
-}
-
-export interface Writing {
-  room: RoomId;
-  turnId: string;
-  personaId: PersonaId;
-  text: string;
 }

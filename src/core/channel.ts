@@ -157,6 +157,8 @@ interface ChannelTraits {
   readonly recognisesResends?: true;
   readonly voiceNotes?: true;
   readonly buttons?: true;
+  /** A growing reply is shown anew this often, instead of about once a second. */
+  readonly liveEveryMs?: number;
   readonly reactions?: readonly string[];
   /** Clients split longer texts. */
   readonly typedAtMost?: readonly number[];

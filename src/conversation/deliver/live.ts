@@ -8,8 +8,7 @@ import type { LiveReply, UnfinishedReply } from '../services.js';
 import { optionsFor, type Sender } from './sender.js';
 import { isSamePart } from './shown.js';
 
-/** A quick answer is simply sent; a longer one is shown from then on. */
-const AFTER_MS = 1_000;
+/** A quick answer is simply sent; a longer one is shown from then on, and then as often, unless its channel says how often. */
 const EVERY_MS = 1_000;
 /** The shortest lifetime of a preview on any platform is 30 s. */
 const REFRESH_MS = 20_000;
@@ -19,6 +18,7 @@ const MOST_CHATS = 1_000;
 
 interface Growing extends UnfinishedReply {
   latest: string;
+  everyMs: number;
   isOver: boolean;
   /** In chats with previews, the last one and its time. `none`: no previews here; null: not known yet. */
   preview: 'none' | { part: Part; at: number } | null;
@@ -32,17 +32,17 @@ export function createLiveReplies(sender: Sender): (reply: UnfinishedReply) => L
   const lastChange = new LRUCache<ChatId, number>({ max: MOST_CHATS });
 
   async function changeIfDue(growing: Growing): Promise<number | null> {
-    const { chatId, channel, to } = growing;
+    const { chatId, channel, to, everyMs } = growing;
     if (growing.isOver || sender.stopping.aborted) return null;
     const deliveries = growing.deliveriesOf(growing.latest);
     const origin = deliveries[0]?.origin;
-    if (origin === undefined || changes.has(origin)) return EVERY_MS;
+    if (origin === undefined || changes.has(origin)) return everyMs;
     const change = nextChange(sender, growing, deliveries);
-    if (change === null) return EVERY_MS;
+    if (change === null) return everyMs;
     const now = clock.now();
-    const soonest = (lastChange.get(chatId) ?? Number.NEGATIVE_INFINITY) + EVERY_MS;
+    const soonest = (lastChange.get(chatId) ?? Number.NEGATIVE_INFINITY) + everyMs;
     if (now < soonest) return soonest - now;
-    if (!limiters.get(channel.name)?.takeSpare(chatId, to.kind, now)) return EVERY_MS;
+    if (!limiters.get(channel.name)?.takeSpare(chatId, to.kind, now)) return everyMs;
     lastChange.set(chatId, now);
     const wait = await run(origin, channel.name, change);
     // Nothing was shown, so the next change may come at once.
@@ -67,7 +67,9 @@ export function createLiveReplies(sender: Sender): (reply: UnfinishedReply) => L
   }
 
   return (reply) => {
-    const growing: Growing = { ...reply, shown: [...reply.shown], latest: '', isOver: false, preview: null };
+    const everyMs = reply.channel.liveEveryMs ?? EVERY_MS;
+    const shown = [...reply.shown];
+    const growing: Growing = { ...reply, shown, everyMs, latest: '', isOver: false, preview: null };
     let cancel: (() => void) | null = null;
     async function step(): Promise<void> {
       const wait = await changeIfDue(growing).catch((error: unknown) => {
@@ -81,7 +83,7 @@ export function createLiveReplies(sender: Sender): (reply: UnfinishedReply) => L
         const written = text.trim();
         if (growing.isOver || written === '') return;
         growing.latest = written;
-        cancel ??= clock.after(AFTER_MS, step);
+        cancel ??= clock.after(everyMs, step);
       },
       end() {
         growing.isOver = true;
@@ -120,7 +122,7 @@ async function showPreview(
   const isShown = await growing.channel.preview?.(growing.to, delivery.body, options);
   if (isShown) growing.preview = { part: delivery.body, at: now };
   // After a failed preview that followed others, no message is sent: the same text would appear twice.
-  if (isShown || growing.preview !== null) return EVERY_MS;
+  if (isShown || growing.preview !== null) return growing.everyMs;
   growing.preview = 'none';
   return 0;
 }
@@ -128,9 +130,9 @@ async function showPreview(
 /** Sends a part for the first time. Recorded before sending, so that a crash leaves no unknown message. */
 async function sendPart(sender: Sender, growing: Growing, delivery: NewDelivery): Promise<number | null> {
   const { store, clock, cuttingOff } = sender;
-  const { shown, channel, to, turnId, chatId } = growing;
+  const { shown, channel, to, turnId, chatId, everyMs } = growing;
   const leave = sender.takeLane(chatId);
-  if (leave === null) return EVERY_MS;
+  if (leave === null) return everyMs;
   try {
     const { body, speaker, appearance } = delivery;
     // The same for every attempt at this part, even after a restart: at most 24 letters, digits and `-`.
@@ -146,7 +148,7 @@ async function sendPart(sender: Sender, growing: Growing, delivery: NewDelivery)
     if (result.kind === 'sent') {
       part.platformMessageId = result.platformMessageId;
       sender.shown.set(key, body);
-      return (await store.show(turnId, shown)) ? EVERY_MS : null;
+      return (await store.show(turnId, shown)) ? everyMs : null;
     }
     // It may be shown or not; sending the final text finds out.
     if (result.kind === 'unreachable' && result.taken === 'unknown') return null;
@@ -159,7 +161,7 @@ async function sendPart(sender: Sender, growing: Growing, delivery: NewDelivery)
 
 async function editPart(
   sender: Sender,
-  { shown, channel, to, turnId }: Growing,
+  { shown, channel, to, turnId, everyMs }: Growing,
   part: ShownPart,
   delivery: NewDelivery,
   signal: AbortSignal,
@@ -173,7 +175,7 @@ async function editPart(
   const result = await channel.edit(to, part.platformMessageId, body, options);
   if (result.kind !== 'sent') return pauseAfter(result);
   if (!signal.aborted) sender.shown.set(part.key, body);
-  return EVERY_MS;
+  return everyMs;
 }
 
 /** A refused change is left to the final reply. */
