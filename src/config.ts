@@ -196,7 +196,7 @@ function resolveConfig(
           channels.terminal.access,
         ),
       },
-      // Whoever is let in by the listener operates the gateway.
+      // The listener lets only operators in.
       board: {
         streaming: 'edit' as const,
         access: rules(access, { direct: 'open', owners: [...(access.owners ?? []), BOARD_OWNER] }),

@@ -136,6 +136,17 @@ describe('where the configuration is', () => {
             requireMention: true,
           },
         },
+        board: {
+          streaming: 'edit',
+          access: {
+            direct: 'open',
+            groups: 'listed',
+            chats: [],
+            owners: ['board_owner'],
+            controlChats: [],
+            requireMention: true,
+          },
+        },
       },
       board: { host: '127.0.0.1', port: 8420, token: null },
       secretFiles: [],
@@ -301,6 +312,10 @@ access: { groups: closed, owners: [telegram_2], require_mention: false, control_
     expect(config.channels.terminal.access).toMatchObject({
       direct: 'open',
       owners: ['telegram_2', 'terminal_local'],
+    });
+    expect(config.channels.board.access).toMatchObject({
+      direct: 'open',
+      owners: ['telegram_2', 'board_owner'],
     });
   });
 

@@ -37,22 +37,9 @@ const FRAME_MS = 50;
 export function createBoardChannel({ folder, userName, clock, newId }: BoardChannelOptions): Channel & Desk {
   const state = createState(clock);
   const uploads = createUploads(folder, { now: clock.now, newId });
-  const watchers = new Set<(chats: ReadonlySet<ChatId>) => void>();
+  const { note, watch } = createChanges(clock);
   const pending = new Set<Promise<unknown>>();
-  let changed = new Set<ChatId>();
   let receive: Receive | null = null;
-
-  function note(chatId: ChatId): void {
-    if (watchers.size === 0) return;
-    if (changed.size === 0) clock.after(FRAME_MS, tell);
-    changed.add(chatId);
-  }
-
-  function tell(): void {
-    const chats = changed;
-    changed = new Set();
-    for (const watcher of watchers) watcher(chats);
-  }
 
   async function hand(chatId: ChatId, event: InboundEvent): Promise<'taken' | 'closed'> {
     if (receive === null) return 'closed';
@@ -139,7 +126,28 @@ export function createBoardChannel({ folder, userName, clock, newId }: BoardChan
     async keep({ name, type, bytes }) {
       return { id: await uploads.keep(bytes), name, type, bytes: bytes.length };
     },
-    watch(watcher) {
+    watch,
+  };
+}
+
+/** Tells watchers which chats changed, once a frame. */
+function createChanges(clock: Clock) {
+  const watchers = new Set<(chats: ReadonlySet<ChatId>) => void>();
+  let changed = new Set<ChatId>();
+
+  function tell(): void {
+    const chats = changed;
+    changed = new Set();
+    for (const watcher of watchers) watcher(chats);
+  }
+
+  return {
+    note(chatId: ChatId): void {
+      if (watchers.size === 0) return;
+      if (changed.size === 0) clock.after(FRAME_MS, tell);
+      changed.add(chatId);
+    },
+    watch(watcher: (chats: ReadonlySet<ChatId>) => void): () => void {
       const own = (chats: ReadonlySet<ChatId>) => watcher(chats);
       watchers.add(own);
       return () => void watchers.delete(own);
