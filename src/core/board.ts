@@ -1,5 +1,8 @@
 /** Ports of the board: what its page reads, and its own chat. The route of a message knows nothing of them. */
-import type { ChatId } from './ids.js';
+import type { CallDecision } from './access.js';
+import type { Choice } from './channel.js';
+import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { Tier } from './memory.js';
 
 /** The chat of the page begins as this one; others are `board_<slug>`. */
 export const BOARD = 'board';
@@ -34,4 +37,73 @@ export interface UploadedFile {
   name: string;
   type: string;
   bytes: number;
+}
+
+/** The log of a room as people saw it. Forgotten words are in none of its rows. */
+export interface BoardFeed {
+  log(ask: { room: RoomId; from: LogPlace; most: number }): Promise<LogPage>;
+  /** Grows when something is received or said; when memory is written; when personas of the page's chats change. */
+  boardMarks(): Promise<{ conversations: string; memory: string; personas: string }>;
+  /** Of the page's own chats, the last used first. */
+  boardChats(): Promise<{ chatId: ChatId; at: number }[]>;
+}
+
+/** Gaps between rows are opaque. `around`: the key of a row. */
+export type LogPlace = 'newest' | 'first' | { before: string } | { after: string } | { around: string };
+
+export interface LogPage {
+  /** Oldest first. */
+  rows: LoggedRow[];
+  /** null: nothing is older. */
+  before: string | null;
+  /** Behind the newest of the rows. */
+  after: string;
+  /** Nothing is newer. */
+  isEnd: boolean;
+}
+
+export interface LoggedRow {
+  key: string;
+  author:
+    | { kind: 'person'; id: ChatId; name: string }
+    /** `name`: as it was shown then; null if it was not. */
+    | { kind: 'persona'; id: PersonaId; name: string | null }
+    | { kind: 'gateway' };
+  at: number;
+  text: string;
+  state: 'waiting' | 'writing' | 'failed' | 'unsent' | null;
+  replyTo: { author: string; text: string } | null;
+  forwardedFrom: string | null;
+  turn: string | null;
+  files: LoggedFile[];
+  /** Long arguments and results are cut. `result` null: it runs, or was interrupted. */
+  calls: { id: string; tool: string; arguments: string; result: string | null; failed: boolean }[];
+  approvals: LoggedApproval[];
+  remembered: {
+    version: string;
+    chatId: ChatId;
+    personaId: PersonaId;
+    file: string;
+    tier: Tier | null;
+    line: string;
+  }[];
+  choices: Choice[];
+}
+
+export interface LoggedFile {
+  name: string;
+  type: string | null;
+  bytes: number | null;
+  /** Where it is: below the media folder, or anywhere. null: it is not kept. */
+  place: { media: string } | { path: string } | null;
+}
+
+export interface LoggedApproval {
+  id: string;
+  tool: string;
+  /** JSON. Empty once decided, if nothing else holds them. */
+  arguments: string;
+  why: string;
+  until: number;
+  decision: CallDecision | null;
 }

@@ -4,6 +4,7 @@
  * 'lost'. Throws Fault `store_unavailable` if the database stays locked, the disk is full, or the file is damaged.
  */
 import type { AccessStore, ApprovalStore, NewQuestion, Offer } from './access.js';
+import type { BoardFeed } from './board.js';
 import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from './channel.js';
 import type { ChatFeed, ChatRecord, ChatStore } from './chat-record.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
@@ -361,6 +362,7 @@ export interface Store
     EraseStore,
     Origins,
     HeardFeed,
+    BoardFeed,
     ChatStore,
     AccessStore,
     ApprovalStore,

@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
 import { accessStore } from './access.js';
+import { boardFeed } from './board.js';
 import { chatStore } from './chats.js';
 import { commandStore } from './commands.js';
 import type { Database } from './db.js';
@@ -108,6 +109,7 @@ export function storeOn(db: Database): Store {
     ...eraseStore(db),
     ...recallFeed(db),
     ...saidStore(db),
+    ...boardFeed(db),
     saidIn: (ask) => saidIn(db, ask),
     ...upkeepStore(db),
     watch: db.watch,

@@ -78,8 +78,7 @@ export const room = table('room', {
   ...numbers('lastReplyAt?'),
   newestPlatformId: text(), // Of a person's last message or command: where catching up starts.
   exchange: json<GroupRound>(), // The current one between personas; null if none.
-  ...counts('turnsForBots'), // Consecutive turns that answered only bots.
-  ...counts('revision newestMessage'), // The revision grows whenever something heard in the room changes.
+  ...counts('turnsForBots revision newestMessage'), // Turns for bots: in a row. The revision grows when what was heard changes.
 }).with((t) => [index('room_exchange').on(t.id).where(sql`${t.exchange} is not null`)]);
 
 export const message = table('message', {
@@ -110,6 +109,7 @@ export const message = table('message', {
     .on(t.chatId, t.account, t.moves, t.platformMessageId)
     .where(sql`${t.edited} = 0 and ${t.platformMessageId} is not null`),
   index('message_edited').on(t.chatId, t.account, t.moves, t.platformMessageId).where(sql`${t.edited} = 1`),
+  index('message_in_room').on(t.roomId, t.id),
   index('message_waiting').on(t.roomId, t.id).where(sql`${t.state} = 'waiting'`),
 ]);
 
@@ -177,8 +177,7 @@ export const pairing = table('pairing', {
   id: text().primaryKey(),
   kind: oneOf('sender', 'group').notNull(),
   ...texts('channel code name address threadId?'),
-  ...texts('speaker'), // The name under which the code was sent; the approval is announced the same way.
-  ...texts('chatId'), // For a group: the chat that it is part of (a Discord server), else itself.
+  ...texts('speaker chatId'), // The name that sends code and approval. Of a group: its whole (a Discord server), or itself.
   ...numbers('requestedAt expiresAt?'),
 }).with((t) => [uniqueIndex('pairing_by_code').on(t.code).where(sql`${t.code} <> ''`)]);
 
@@ -238,8 +237,7 @@ export const turn = table('turn', {
   /** suspended: waits for an external result; ready: the result has come and the turn can resume. */
   state: oneOf('running', 'suspended', 'ready', 'answered', 'failed', 'parked', 'aborted').notNull(),
   ...numbers('startedAt finishedAt? waitsUntil?'),
-  ...counts('attempts crashes'),
-  ...counts('forgiven'), // Crashes not counted against the turn, because others had been answered before.
+  ...counts('attempts crashes forgiven'), // Forgiven crashes do not count: others had been answered before.
   ...marks('usedTools'),
   batch: json<number[]>().notNull(), // Oldest first.
   ...counts('firstMessage'), // The oldest of them: a reset at or after it forgets the turn.
@@ -247,6 +245,7 @@ export const turn = table('turn', {
   uniqueIndex('turn_running').on(t.roomId).where(sql`${t.state} = 'running'`),
   index('turn_suspended').on(t.roomId).where(sql`${t.state} in ('suspended', 'ready')`),
   index('turn_waits_for').on(t.waitsFor).where(sql`${t.waitsFor} is not null`),
+  index('turn_unsaid').on(t.roomId, t.finishedAt).where(sql`${t.state} in ('failed', 'parked', 'aborted')`),
   index('turn_parked').on(t.id).where(sql`${t.state} = 'parked'`),
 ]);
 
@@ -272,14 +271,14 @@ export const command = table('command', {
 }).with((t) => [
   uniqueIndex('command_twin').on(t.chatId, t.moves, t.twin).where(sql`${t.twin} is not null`),
   uniqueIndex('command_once').on(t.chatId, t.account, t.moves, t.platformMessageId),
+  index('command_in_room').on(t.roomId, t.id),
   index('command_open').on(t.id).where(sql`${t.finishedAt} is null`),
 ]);
 
 export const outbox = table('outbox', {
   id: integer().primaryKey(),
   ...texts('origin speaker chatId channel address threadId? replyTo? error? leaseOwner?'),
-  turnId: text(), // The turn in its origin; null if no turn sends it.
-  ...texts('personaId'), // Empty if no persona speaks: in a unique index, nulls are all different.
+  ...texts('turnId? personaId'), // The turn in its origin. Empty if no persona speaks: in a unique index, nulls all differ.
   ...numbers('part precedes? createdAt finishedAt?'),
   kind: oneOf('direct', 'group').notNull(),
   body: json<Part>().notNull(),
@@ -293,6 +292,7 @@ export const outbox = table('outbox', {
   index('outbox_next')
     .on(t.chatId, sql`case when precedes is null then id else precedes - 0.5 end`)
     .where(sql`${t.finishedAt} is null`),
+  index('outbox_beside').on(t.chatId, t.id).where(sql`substr(${t.origin}, 1, 5) <> 'turn:'`),
   index('outbox_parked').on(t.id).where(sql`${t.state} = 'parked'`),
   index('outbox_by_platform_id')
     .on(t.chatId, t.platformMessageId)
@@ -335,7 +335,10 @@ export const askedCall = table('asked_call', {
   ...texts('waitsFor roomId chatId personaId turnId callId tool arguments why decidedBy?'),
   ...numbers('askedAt until commandId? decidedAt?'),
   decision: oneOf('approved', 'denied', 'expired', 'ended'),
-}).with((t) => [index('asked_call_open').on(t.chatId).where(sql`${t.decision} is null`)]);
+}).with((t) => [
+  index('asked_call_of_turn').on(t.turnId),
+  index('asked_call_open').on(t.chatId).where(sql`${t.decision} is null`),
+]);
 
 /** Schedules: what to tell a persona, and when. */
 export const job = table('job', {
@@ -373,8 +376,7 @@ export const task = table('task', {
   ...texts('id agent chatId goal error?'),
   status: oneOf('pending', 'running', 'completed', 'error', 'stopped', 'interrupted').notNull(),
   ...numbers('createdAt startedAt? completedAt? leaseUntil?'),
-  leaseOwner: text(), // The process that runs it.
-  ...texts('idempotencyKey? idempotencyHash?'), // The submitter's, and the body's hash; null if absent or expired.
+  ...texts('leaseOwner? idempotencyKey? idempotencyHash?'), // Of the process that runs it; of the submitter, until they expire.
   ...texts('roomId? personaId? turnId? callId? senderId?'), // Who delegated it, and where; null for a program.
   tainted: flag(),
   result: json<TaskResult>(),

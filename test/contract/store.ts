@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe } from 'vitest';
 import type { Store } from '../../src/core/store.js';
 import { accessContract } from './store/access.js';
 import { approvalContract } from './store/approvals.js';
+import { boardContract } from './store/board.js';
 import { commandContract } from './store/commands.js';
 import { delegatedContract } from './store/delegated.js';
 import { exportContract } from './store/exports.js';
@@ -92,6 +93,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     factContract(under);
     feedContract(under);
     exportContract(under);
+    boardContract(under);
     upkeepContract(under);
     jobContract(under);
     taskContract(under);
