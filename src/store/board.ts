@@ -9,13 +9,17 @@ import * as db from './db.js';
 import { hearersIn, stillHeard } from './feeds.js';
 import { columns } from './sql.js';
 
-/** The last entry of each source before a gap; in turns, by the time of their end. */
-interface Gap {
+/** By the time of its end. */
+interface TurnGap {
+  turnAt: number;
+  turn: string;
+}
+
+/** The last entry of each source before a gap. */
+interface Gap extends TurnGap {
   message: number;
   command: number;
   outbox: number;
-  turnAt: number;
-  turn: string;
 }
 
 const START: Gap = { message: 0, command: 0, outbox: 0, turnAt: 0, turn: '' };
@@ -210,7 +214,7 @@ const NEWEST_UNSAID = `
 /** Behind everything that there is now. */
 function* endOf(room: RoomId): db.Verb<Gap> {
   const values = { room, ...roomParts(room) };
-  const gap = { ...START, ...(yield* db.one<Pick<Gap, 'turnAt' | 'turn'>>(NEWEST_UNSAID, values)) };
+  const gap = { ...START, ...(yield* db.one<TurnGap>(NEWEST_UNSAID, values)) };
   for (const [source, sql] of NEWEST) {
     gap[source as 'message'] = (yield* db.value<number | null>(sql, values)) ?? 0;
   }
@@ -287,7 +291,7 @@ function* gapBehind(room: RoomId, rowKey: string): db.Verb<Gap & { source?: Sour
     message: (yield* db.value<number>(LAST_MESSAGE, values)) ?? 0,
     command: (yield* db.value<number>(LAST_COMMAND, values)) ?? 0,
     outbox: (yield* db.value<number>(LAST_OUTBOX, values)) ?? 0,
-    ...((yield* db.one<Pick<Gap, 'turnAt' | 'turn'>>(LAST_UNSAID, values)) ?? { turnAt: 0, turn: '' }),
+    ...((yield* db.one<TurnGap>(LAST_UNSAID, values)) ?? { turnAt: 0, turn: '' }),
   };
   if (source === 'turn') return { ...gap, turnAt: at, turn: `${id}` };
   return { ...gap, [source]: id };

@@ -148,11 +148,13 @@ describe('query plans', () => {
     const sorting = [...prepared].filter((sql) => planOf(sql).some((detail) => detail.includes('ORDER BY')));
     // Archives that owe a flush, of all chats and of one view; calls that wait for a person (which ask first whether a task made them); the rooms in which something waits; open offers; requests for pairing, and
     // which of the groups among them leaves; of a room, whose messages are read with it, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest. Of the journal, what is
-    // forgotten at once, what is new and what has changed as one order, and what one turn or task did.
+    // forgotten at once, what is new and what has changed as one order, and what one turn or task did. For a page of a log: the calls and memory of its turns, the suspended ones; and the page's own chats.
     expect(sorting.map((sql) => /\sfrom "?(\w+)/.exec(sql)?.[1]).sort()).toEqual([
       'archived',
       'archived',
+      'asked_call',
       ...Array<string>(3).fill('journal'),
+      'message',
       'message',
       'message',
       'offer',
@@ -162,6 +164,8 @@ describe('query plans', () => {
       'task',
       'turn',
       'turn',
+      'turn',
+      'version',
     ]);
   });
 
@@ -172,7 +176,7 @@ describe('query plans', () => {
   it('would be found bad if they were', () => {
     for (const sql of [
       'select * from message where text = ?',
-      'select * from message where room_id = ? and state = ?',
+      'select * from message where chat_id > ? and state = ?',
       'select count(*) from heard where message_id = ?',
     ]) {
       expect(planOf(sql).some((detail) => grows(detail, sql))).toBe(true);
@@ -208,6 +212,17 @@ async function useEverything(store: Store): Promise<void> {
   await exchange(store, 't2', 'more');
   await store.window({ room: CHAT, personaId: 'default', limit: 9, overheard: 9, except: [] });
   await store.saidIn({ chatId: CHAT, by: null, since: null, until: null, after: 0 });
+  for (const from of [
+    'newest',
+    'first',
+    { around: 'tt2' },
+    { around: 'o1' },
+    { before: '9.9.9.9.x' },
+  ] as const) {
+    await store.log({ room: CHAT, from, most: 9 });
+  }
+  await store.boardMarks();
+  await store.boardChats();
   const { commands } = await receive(store, [message('10', 'd'), command('11', 'reset'), edit('10', 'e')]);
   await begun(store, 't3');
   const id = commands[0]?.id ?? 0;
