@@ -82,7 +82,7 @@ async function startListener(
     tasks: await tasks.forPrograms(),
     workspace,
     artifacts,
-    page: pagePartsOf(parts, conversation),
+    page: parts.desk ? pagePartsOf(parts, parts.desk, conversation) : undefined,
     pageFiles: PAGE_FILES,
     log,
   });

@@ -13,6 +13,7 @@ import type { AccessRules } from './core/access.js';
 import { BOARD_OWNER } from './core/board.js';
 import { describe, Fault } from './core/errors.js';
 import { codeOf } from './core/file-access.js';
+import type { ChatId } from './core/ids.js';
 import { hintFor, knownPart, parseKnown } from './core/known-keys.js';
 import type { ServerSettings } from './mcp/settings.js';
 import { proxiesOf } from './network/rules.js';
@@ -190,17 +191,10 @@ function resolveConfig(
       // A terminal user can read the files anyway: always an owner, never paired.
       terminal: {
         streaming: channels.terminal.streaming,
-        access: rules(
-          access,
-          { direct: 'open', owners: [...(access.owners ?? []), 'terminal_local'] },
-          channels.terminal.access,
-        ),
+        access: rules(access, openTo('terminal_local', access), channels.terminal.access),
       },
       // The listener lets only operators in.
-      board: {
-        streaming: 'edit' as const,
-        access: rules(access, { direct: 'open', owners: [...(access.owners ?? []), BOARD_OWNER] }),
-      },
+      board: { streaming: 'edit' as const, access: rules(access, openTo(BOARD_OWNER, access)) },
     },
     board: keys.board,
     /** Values from outside the file. */
@@ -254,6 +248,10 @@ function resolvePlatforms({ channels, access }: ConfigKeys) {
       | (Camel<z.output<D['options']>> & { access: AccessRules; streaming: Streaming; linkPreviews: boolean })
       | null;
   };
+}
+
+function openTo(owner: ChatId, { owners = [] }: ConfigKeys['access']) {
+  return { direct: 'open' as const, owners: [...owners, owner] };
 }
 
 /** Later rules override earlier ones. zod omits absent keys, so no rule becomes undefined. */

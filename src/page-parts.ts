@@ -1,8 +1,42 @@
 /** Joins the parts that the page of the board reads and changes. */
+import { randomUUID } from 'node:crypto';
+import type { ChatParts } from './board/chat.js';
 import type { PageParts } from './board/page.js';
+import { argumentsShown } from './conversation/approvals.js';
+import { COMMANDS } from './conversation/commands/list.js';
 import type { Conversation } from './conversation/conversation.js';
+import type { Desk } from './core/board.js';
+import { printable } from './core/cut.js';
+import { createMediaFiles } from './media/files.js';
 import type { Parts } from './parts.js';
+import { foldersOf } from './paths.js';
 
-export function pagePartsOf({ facts }: Parts, _conversation: Conversation): PageParts {
-  return { version: facts.version };
+export function pagePartsOf(parts: Parts, desk: Desk, _conversation: Conversation): PageParts {
+  const { facts } = parts;
+  return { version: facts.version, chat: chatPartsOf(parts, desk) };
+}
+
+function chatPartsOf({ config, store, personas, audit, clock }: Parts, desk: Desk): ChatParts {
+  const media = createMediaFiles({ folder: foldersOf(config).media, newId: randomUUID });
+  return {
+    ...{ desk, feed: store, personas, audit },
+    now: () => clock.now(),
+    newId: randomUUID,
+    chat: store.chat,
+    commands: COMMANDS.map(({ name, aliases, description, verbs }) => {
+      const shown = { name, aliases, description };
+      return verbs ? { ...shown, verbs } : shown;
+    }),
+    mediaPath: media.path,
+    plainArguments,
+  };
+}
+
+/** A log cuts long ones, which are no JSON then. */
+function plainArguments(json: string): string {
+  try {
+    return argumentsShown(json).whole;
+  } catch {
+    return printable(json);
+  }
 }

@@ -128,13 +128,11 @@ export async function createParts(options: GatewayOptions) {
     log,
     files: withWorkspace(recallFiles, { folder: foldersOf(config).workspace, log }),
   });
-  const serving = options.platforms
-    ? await createPlatforms(config, { store, personas, audit, log, show: options.show })
-    : [];
-  const channels = new Map(serving.map((channel) => [channel.name, channel]));
+  const lent = { store, personas, audit, log, show: options.show };
+  const serving = options.platforms ? await createPlatforms(config, lent) : [];
   const desk = options.platforms ? createBoard(config) : null;
-  if (desk) channels.set(desk.name, desk);
-  if (options.terminal) channels.set('terminal', options.terminal);
+  const own = [desk, options.terminal].filter((channel) => channel !== null);
+  const channels = new Map([...serving, ...own].map((channel) => [channel.name, channel]));
   const { rulesFor, labelOf, streams } = channelSettingsOf(config);
   const jobRules = jobRulesOf(config, zone);
   const door = createJobAccess({ store, rulesFor });

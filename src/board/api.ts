@@ -111,13 +111,16 @@ export function readBody(isOptional = false): MiddlewareHandler<Env> {
 }
 
 /** Counts the bytes, because a declared length may be wrong. Rejects when the request is aborted. */
-export async function bodyOf(request: IncomingMessage): Promise<Buffer | 'too large'> {
+export async function bodyOf(
+  request: IncomingMessage,
+  most = MOST_BODY_BYTES,
+): Promise<Buffer | 'too large'> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   // The answer still needs the connection.
   for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bytes += piece.length;
-    if (bytes > MOST_BODY_BYTES) return 'too large';
+    if (bytes > most) return 'too large';
     pieces.push(piece);
   }
   return Buffer.concat(pieces);

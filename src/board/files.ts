@@ -1,6 +1,6 @@
 /** Files over HTTP: the workspace's plan and memory, and artifacts, which a browser must never execute. */
 import { z } from '@hono/zod-openapi';
-import type { Artifacts, FoundArtifact } from '../core/artifacts.js';
+import type { Artifacts } from '../core/artifacts.js';
 import type { Log } from '../core/log.js';
 import { planText } from '../core/task.js';
 import type { Workspace, WorkspaceFile } from '../core/workspace.js';
@@ -117,7 +117,8 @@ export function addArtifacts(api: BoardApi, artifacts: Artifacts, log: Log): voi
   });
 }
 
-function headersOf({ type, name }: FoundArtifact): Record<string, string> {
+/** So that a browser executes nothing of it. */
+export function headersOf({ type, name }: { type: string; name: string }): Record<string, string> {
   const [bare = ''] = type.toLowerCase().split(';', 1);
   const plain = MIME.test(bare.trimEnd()) ? bare.trimEnd() : 'application/octet-stream';
   const how = SHOWN.test(plain) ? 'inline' : 'attachment';

@@ -11,6 +11,9 @@ import { isOfThePage } from './static.js';
 
 /** Maximum size of a body, declared or counted. */
 export const MOST_BODY_BYTES = 2_000_000;
+/** Takes files that a message will name. */
+export const UPLOADS = '/api/board/files';
+export const MOST_UPLOAD_BYTES = 20_000_000;
 /** More headers could hide the relevant one. */
 const MOST_HEADERS = 100;
 const WITH_BODY = ['POST', 'PUT', 'PATCH'];
@@ -46,7 +49,8 @@ export function refusalOf(request: IncomingMessage, listener: HttpListener): Doo
       return { status: 401, error: 'the secret is missing or wrong' };
     }
   }
-  return bodyRefusal(method, headers);
+  const most = pathOf(request) === UPLOADS ? MOST_UPLOAD_BYTES : MOST_BODY_BYTES;
+  return bodyRefusal(method, headers, most);
 }
 
 /** The exact spelling: any other form of an open path is not open. */
@@ -76,7 +80,7 @@ export function accessRefusal(
   return null;
 }
 
-function bodyRefusal(method: string, headers: IncomingHttpHeaders): DoorRefusal | null {
+function bodyRefusal(method: string, headers: IncomingHttpHeaders, most: number): DoorRefusal | null {
   const { 'content-length': length, 'transfer-encoding': transfer, 'content-encoding': encoding } = headers;
   const declared = Number(length ?? 0);
   if (transfer === undefined && declared === 0) return null;
@@ -87,7 +91,7 @@ function bodyRefusal(method: string, headers: IncomingHttpHeaders): DoorRefusal 
   if (encoding !== undefined && encoding !== 'identity') {
     return { status: 415, error: 'a compressed body is not accepted' };
   }
-  return declared > MOST_BODY_BYTES ? { status: 413, error: 'too large' } : null;
+  return declared > most ? { status: 413, error: 'too large' } : null;
 }
 
 /** Before the handshake of a socket, when there is no response to write to. */

@@ -1,12 +1,15 @@
 /** The routes of the page's own, each group in a file of its own. */
 import type { Log } from '../core/log.js';
 import { type BoardApi, reply } from './api.js';
+import { addChat, type ChatParts } from './chat.js';
 
 /** Everything that the page reads and changes. */
 export interface PageParts {
   version: string;
+  chat: ChatParts;
 }
 
-export function addPage(api: BoardApi, { version }: PageParts, _log: Log): void {
+export function addPage(api: BoardApi, { version, chat }: PageParts, log: Log): void {
   api.get('/api/board/hello', () => reply(200, { version }));
+  addChat(api, chat, log);
 }

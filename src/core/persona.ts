@@ -53,7 +53,7 @@ export interface Personas {
   /** When somebody first writes to its own account in a chat, unless it was deleted there. Whether it was created. */
   meet(chatId: ChatId, personaId: PersonaId): Promise<boolean>;
   /** `from`: a library persona. */
-  create(chatId: ChatId, name: string, from: string | null): Promise<PersonaAnswer>;
+  create(chatId: ChatId, name: string, from: string | null, character?: string): Promise<PersonaAnswer>;
   /** Keeps MEMORY.md. */
   remove(chatId: ChatId, name: string): Promise<PersonaAnswer>;
   setModel(chatId: ChatId, name: string, model: string): Promise<PersonaAnswer>;

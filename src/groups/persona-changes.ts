@@ -19,11 +19,19 @@ interface PersonaReader {
   asInLibrary(id: PersonaId): Promise<Persona>;
 }
 
-/** `make`: false if the persona exists. */
+/** False if the persona exists. */
+export type MakePersona = (
+  chatId: ChatId,
+  id: PersonaId,
+  name: string,
+  from: string | null,
+  character?: string,
+) => Promise<boolean>;
+
 export function personaChanges(
   { list, get, find, library, asInLibrary }: PersonaReader,
   fileOf: (chatId: ChatId, personaId: PersonaId, name: string) => string,
-  make: (chatId: ChatId, id: PersonaId, name: string, from: string | null) => Promise<boolean>,
+  make: MakePersona,
   rules: { now(): number; mostInChat: number | undefined; models: readonly string[] | null },
 ): { [Verb in 'create' | 'remove' | 'setModel']: Personas[Verb] } {
   const update = fileUpdater();
@@ -52,12 +60,14 @@ export function personaChanges(
   }
 
   return {
-    async create(chatId, typed, from) {
+    async create(chatId, typed, from, character) {
       const name = typedName(typed);
       const fault = faultOf(name) ?? (await clash(chatId, name, from));
       if (fault !== null) return refuse(fault);
       const id = slug(name);
-      if (!(await make(chatId, id, name, from === null ? null : slug(from)))) return refuse(taken(id));
+      if (!(await make(chatId, id, name, from === null ? null : slug(from), character))) {
+        return refuse(taken(id));
+      }
       return accept(chatId, id);
     },
 

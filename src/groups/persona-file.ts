@@ -117,9 +117,11 @@ function isText(value: unknown): value is string | number {
 /** For a missing file: all values are absent. */
 export const NO_FILE = readPersonaFile('---\n---\n');
 
-/** A file with only a name; all else comes from the library. */
-export function freshPersonaFile(name: string, from: string | null): string {
-  return `---\n${stringify(from === null ? { name } : { name, from }, { lineWidth: 0 })}---\n`;
+/** All else comes from the library. */
+export function freshPersonaFile(name: string, from: string | null, character = ''): string {
+  const words = character.trim();
+  const matter = stringify(from === null ? { name } : { name, from }, { lineWidth: 0 });
+  return `---\n${matter}---\n${words === '' ? '' : `\n${words}\n`}`;
 }
 
 /** null if it cannot be edited reliably. `models`: those that other programs' files may name; null: any. */

@@ -10,7 +10,7 @@ import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Persona, Personas } from '../core/persona.js';
 import { chatFolder, fromHere, isPersonaId, onDisk, personaFolder, slug } from './paths.js';
-import { DELETED, lookalikesAmong, namesOf, personaChanges } from './persona-changes.js';
+import { DELETED, lookalikesAmong, type MakePersona, namesOf, personaChanges } from './persona-changes.js';
 import { freshPersonaFile, NO_FILE, type PersonaFile, readPersonaFile } from './persona-file.js';
 import { NEW_MEMORY } from './tiers.js';
 
@@ -34,8 +34,8 @@ export function createPersonas({
   const reader = personaReader(groupsDir, log, models);
   const fileOf = (chatId: ChatId, personaId: PersonaId, name: string) =>
     join(personaFolder(groupsDir, chatId, personaId), name);
-  const make = (chatId: ChatId, id: PersonaId, name: string, from: string | null) =>
-    writeIfMissing(fileOf(chatId, id, 'PERSONA.md'), () => freshPersonaFile(name, from));
+  const make: MakePersona = (chatId, id, name, from, character) =>
+    writeIfMissing(fileOf(chatId, id, 'PERSONA.md'), () => freshPersonaFile(name, from, character));
 
   async function ensure(chatId: ChatId, personaId: PersonaId): Promise<void> {
     if (personaId === DEFAULT_PERSONA) await make(chatId, personaId, personaId, null);
@@ -58,8 +58,8 @@ export function createPersonas({
     ...personaChanges(
       reader,
       fileOf,
-      async (chatId, id, name, from) => {
-        const isMade = await make(chatId, id, name, from);
+      async (chatId, id, ...how) => {
+        const isMade = await make(chatId, id, ...how);
         if (isMade) await ensure(chatId, id);
         return isMade;
       },

@@ -10,7 +10,7 @@ import type { Attachment, InboundEvent } from '../../core/message.js';
 import { boundedEvent } from '../kit/incoming.js';
 import { findFile } from '../kit/outgoing.js';
 import { createState } from '../kit/supervise.js';
-import { createUploads } from './uploads.js';
+import { createUploads, type Uploads } from './uploads.js';
 
 export interface BoardChannelOptions {
   /** For files until they are fetched. */
@@ -60,8 +60,6 @@ export function createBoardChannel({ folder, userName, clock, newId }: BoardChan
     return { kind: 'sent', platformMessageId: `sent-${key}` };
   }
 
-  const person = { address: addressOf(BOARD_OWNER), name: userName, administrator: true };
-
   return {
     name: BOARD,
     limits: LIMITS,
@@ -97,6 +95,21 @@ export function createBoardChannel({ folder, userName, clock, newId }: BoardChan
     react: async (to, _platformMessageId, _emoji, { key }) => shown(to, key),
     fetch: ({ source }, { maxBytes }) => uploads.fetch(source, maxBytes),
 
+    ...deskOf({ hand, uploads, userName, now: clock.now }),
+    watch,
+  };
+}
+
+interface DeskParts {
+  hand(chatId: ChatId, event: InboundEvent): Promise<'taken' | 'closed'>;
+  uploads: Uploads;
+  userName: string;
+  now(): number;
+}
+
+function deskOf({ hand, uploads, userName, now }: DeskParts): Omit<Desk, 'watch'> {
+  const person = { address: addressOf(BOARD_OWNER), name: userName, administrator: true };
+  return {
     async take({ chatId, id, text, files }) {
       for (const file of files) await uploads.named(file.id);
       return hand(chatId, {
@@ -107,7 +120,7 @@ export function createBoardChannel({ folder, userName, clock, newId }: BoardChan
         platformMessageId: id,
         sender: person,
         text,
-        sentAt: clock.now(),
+        sentAt: now(),
         mentionsBot: false,
         replyTo: null,
         ...(files.length > 0 && { attachments: files.map(asAttachment) }),
@@ -121,12 +134,11 @@ export function createBoardChannel({ folder, userName, clock, newId }: BoardChan
         sender: person,
         platformMessageId: id,
         value,
-        sentAt: clock.now(),
+        sentAt: now(),
       }),
     async keep({ name, type, bytes }) {
       return { id: await uploads.keep(bytes), name, type, bytes: bytes.length };
     },
-    watch,
   };
 }
 
