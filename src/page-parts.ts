@@ -12,8 +12,12 @@ import type { Parts } from './parts.js';
 import { foldersOf } from './paths.js';
 
 export function pagePartsOf(parts: Parts, desk: Desk, _conversation: Conversation): PageParts {
-  const { facts } = parts;
-  return { version: facts.version, chat: chatPartsOf(parts, desk) };
+  const { facts, store, artifacts, personas, audit } = parts;
+  return {
+    version: facts.version,
+    chat: chatPartsOf(parts, desk),
+    work: { tasks: store, artifacts, chats: store, personas, audit },
+  };
 }
 
 function chatPartsOf({ config, store, personas, audit, clock }: Parts, desk: Desk): ChatParts {

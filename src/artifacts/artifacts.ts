@@ -13,6 +13,7 @@ import {
   type FoundArtifact,
   isArtifactId,
   isMimeType,
+  type ListedArtifact,
   type NewArtifact,
   type WrittenArtifact,
 } from '../core/artifacts.js';
@@ -81,19 +82,52 @@ export function createArtifacts({ folder, mediaFolder, mostBytes, exclusive }: P
     open: (taskId, id) => open(folder, taskId, id),
     async list(taskId) {
       const refs = await inTask(folder, taskId, async (task) => {
-        // A command may have filled the folder: it is read once, and at most a task's maximum is reported.
-        const lying = await lyingIn(task);
-        const ids = [...new Set(lying.map(({ id }) => id))].slice(0, MOST_ARTIFACTS);
         const found: ArtifactRef[] = [];
-        for (const id of ids) {
-          const file = await currentOf(task, id, lying);
-          if (file !== null) found.push(refTo(taskId, id, file, await noteOf(task, id, file)));
+        for await (const { id, file } of currentIn(task)) {
+          found.push(refTo(taskId, id, file, await noteOf(task, id, file)));
         }
         return found;
       });
       return refs ?? [];
     },
+    async newest(most, taskId) {
+      const found: ListedArtifact[] = [];
+      for (const each of taskId === undefined ? await tasksIn(folder) : [taskId]) {
+        if (found.length >= most) break;
+        found.push(...((await inTask(folder, each, (task) => listedIn(task, each))) ?? []));
+      }
+      return found.sort((one, other) => other.at - one.at).slice(0, most);
+    },
   };
+}
+
+/** Newest first: where a file is written anew, its folder's time changes, too. */
+async function tasksIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
+    if (NOT_THERE.has(codeOf(error))) return [];
+    throw unavailable('read', folder, error);
+  });
+  const names = entries.flatMap((entry) => (entry.isDirectory() && isTaskId(entry.name) ? [entry.name] : []));
+  const dated = await Promise.all(
+    // Another process may have removed it.
+    names.map(async (name) => ({
+      name,
+      at: (await lstat(join(folder, name)).catch(() => null))?.mtimeMs ?? 0,
+    })),
+  );
+  return dated.sort((one, other) => other.at - one.at).map(({ name }) => name);
+}
+
+async function listedIn(task: OpenFolder, taskId: string): Promise<ListedArtifact[]> {
+  const found: ListedArtifact[] = [];
+  for await (const { id, file } of currentIn(task)) {
+    const { type, title } = await noteOf(task, id, file);
+    const standing = await lstat(entryOf(task, file)).catch(() => null);
+    if (!standing?.isFile()) continue;
+    const name = shownName(id, extname(file).toLowerCase());
+    found.push({ taskId, id, name, type, title, bytes: standing.size, at: Math.round(standing.mtimeMs) });
+  }
+  return found;
 }
 
 /** null: the folder does not exist, or is something else. */
@@ -214,6 +248,15 @@ async function lyingIn(task: OpenFolder): Promise<Lying[]> {
       return isOne ? [{ id, file: entry.name }] : [];
     })
     .sort((one, other) => (one.file < other.file ? -1 : 1));
+}
+
+/** A command may have filled the folder: it is read once, and at most a task's maximum is reported. */
+async function* currentIn(task: OpenFolder): AsyncGenerator<Lying> {
+  const lying = await lyingIn(task);
+  for (const id of [...new Set(lying.map((each) => each.id))].slice(0, MOST_ARTIFACTS)) {
+    const file = await currentOf(task, id, lying);
+    if (file !== null) yield { id, file };
+  }
 }
 
 /** The artifact's current file: the one written last through here, else the first with its name. */

@@ -28,6 +28,7 @@ import { accessRefusal } from './guard.js';
 import { addPage, type PageParts } from './page.js';
 import { SOCKET_ANSWERS, SocketMessage } from './schemas.js';
 import { addTasks, STREAM_LIMITS, type StreamLimits } from './tasks.js';
+import { recordWork } from './work.js';
 
 export interface AppOptions {
   host: string;
@@ -60,6 +61,7 @@ export function routes(options: AppOptions, closing: AbortSignal): BoardApi {
   const { tasks, workspace, artifacts, webhook, log } = options;
   const api = createApi(log);
   addState(api, options);
+  if (options.page) recordWork(api, options.page.work.audit);
   if (tasks) {
     addTasks(api, tasks, options.streams ?? STREAM_LIMITS, closing, log);
     addSocket(api);

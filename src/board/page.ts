@@ -2,14 +2,17 @@
 import type { Log } from '../core/log.js';
 import { type BoardApi, reply } from './api.js';
 import { addChat, type ChatParts } from './chat.js';
+import { addWork, type WorkParts } from './work.js';
 
 /** Everything that the page reads and changes. */
 export interface PageParts {
   version: string;
   chat: ChatParts;
+  work: WorkParts;
 }
 
-export function addPage(api: BoardApi, { version, chat }: PageParts, log: Log): void {
+export function addPage(api: BoardApi, { version, chat, work }: PageParts, log: Log): void {
   api.get('/api/board/hello', () => reply(200, { version }));
   addChat(api, chat, log);
+  addWork(api, work);
 }

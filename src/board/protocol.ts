@@ -165,6 +165,66 @@ export interface TurnDetails {
   sends: { text: string; state: string; at: number; error: string | null }[];
 }
 
+// ── Work ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface TaskItem {
+  id: string;
+  /** In one line, cut. */
+  goal: string;
+  status: 'pending' | 'running' | 'completed' | 'error' | 'stopped' | 'interrupted';
+  agent: string;
+  createdAt: number;
+  startedAt: number | null;
+  completedAt: number | null;
+  /** Its summary, or why it failed, in one line; null: it has not ended, or was stopped. */
+  words: string | null;
+  /** The persona that delegated it, and where; null: it was given here, or by a program. */
+  from: { persona: string; chat: string; room: string } | null;
+}
+
+export interface TaskPage {
+  /** Newest first. */
+  tasks: TaskItem[];
+  /** `before` of the next page; null: there are no more. */
+  next: string | null;
+}
+
+export interface TaskDetails {
+  task: TaskItem;
+  /** Whole. */
+  goal: string;
+  /** Its own, as Markdown; null: it works by the plan of the workspace. */
+  plan: string | null;
+  messages: { role: string; content: string }[];
+  calls: (RowCall & { at: number })[];
+  /** Earlier calls are not kept. */
+  isCut: boolean;
+  /** Markdown. */
+  result: string | null;
+  error: string | null;
+  artifacts: ArtifactItem[];
+}
+
+export interface ArtifactItem {
+  /** Or turn. */
+  task: string;
+  id: string;
+  name: string;
+  type: string;
+  title: string | null;
+  bytes: number;
+  /** When it was last written. */
+  at: number;
+  address: string;
+}
+
+export interface ArtifactPage {
+  /** Newest first. */
+  artifacts: ArtifactItem[];
+  /** Older ones are found at their task. */
+  isCut: boolean;
+}
+
 // ── The live line: a WebSocket at `api/board/live` ───────────────────────────────────────────────────────────
 
 /** From the page. */

@@ -32,6 +32,19 @@ export interface FoundArtifact {
   bytes: number;
 }
 
+/** One of a list. */
+export interface ListedArtifact {
+  taskId: string;
+  id: string;
+  /** The id with its extension. */
+  name: string;
+  type: string;
+  title: string | null;
+  bytes: number;
+  /** When it was last written. */
+  at: number;
+}
+
 export type WrittenArtifact =
   /** `file`: a copy to send, as an agent's command could replace the original. */
   { ok: true; ref: ArtifactRef & { ref: string }; file: OutgoingFile | null } | { ok: false; reason: string };
@@ -45,6 +58,8 @@ export interface Artifacts {
   /** Serve from this handle, which the caller closes: an agent's command could replace the path by a link. */
   open(taskId: string, id: string): Promise<(FoundArtifact & { handle: FileHandle }) | null>;
   list(taskId: string): Promise<ArtifactRef[]>;
+  /** Of one task or turn, or of all; newest first. */
+  newest(most: number, taskId?: string): Promise<ListedArtifact[]>;
 }
 
 /** Valid as a file name on every file system. */

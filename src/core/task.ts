@@ -150,8 +150,8 @@ export interface TaskStore {
   addTask(task: NewTask, bounds: TaskBounds): Promise<TaskAdded>;
   /** By its id or its idempotency key. */
   task(which: string | { key: string }): Promise<Task | null>;
-  /** Newest first. */
-  tasks(most: number): Promise<Omit<Task, 'request'>[]>;
+  /** Newest first. `before`: the id of the last one of the page before. */
+  tasks(most: number, before?: string): Promise<Omit<Task, 'request'>[]>;
   /** Ids of tasks given by other chats or by programs. */
   tasksElsewhere(chatId: ChatId): Promise<string[]>;
   taskEvents(id: string): Promise<TaskEvent[]>;

@@ -106,6 +106,9 @@ function* addTask(added: NewTask, bounds: TaskBounds): db.Verb<TaskAdded> {
 // ── Reading ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 const NEWEST = `select ${columns(LISTED)} from task where n > 0 order by n desc limit @most + 0`;
+const OLDER = `
+  select ${columns(LISTED)} from task where n < (select n from task where id = @before)
+  order by n desc limit @most + 0`;
 const EVENTS = `
   select body from task_event where task = (select n from task where id = ?)
   order by n desc limit ${MOST_EVENTS}`;
@@ -203,9 +206,13 @@ export function taskStore(database: db.Database): TaskStore {
         const row = yield* findRow(which);
         return row === undefined ? null : toTask(row);
       }),
-    tasks: (most) =>
+    tasks: (most, before) =>
       database.look(function* () {
-        return (yield* db.all<ListedRow>(NEWEST, { most })).map(toListed);
+        const rows =
+          before === undefined
+            ? yield* db.all<ListedRow>(NEWEST, { most })
+            : yield* db.all<ListedRow>(OLDER, { most, before });
+        return rows.map(toListed);
       }),
     tasksElsewhere: (chatId) =>
       database.look(() => db.column<string>('select id from task where chat_id <> ?', chatId)),

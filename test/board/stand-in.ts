@@ -188,6 +188,7 @@ export function createArtifacts(folder: string, types: Record<string, { file: st
       return found && { ...found, handle: await open(found.path) };
     },
     list: async () => [],
+    newest: async () => [],
   };
   return { artifacts, asked };
 }

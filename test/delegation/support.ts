@@ -252,6 +252,7 @@ function fakeArtifacts(): Artifacts {
     find: async () => null,
     open: async () => null,
     list: async (taskId) => written.get(taskId) ?? [],
+    newest: async () => [],
   };
 }
 

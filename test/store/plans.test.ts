@@ -335,6 +335,7 @@ async function useTasks(store: Store): Promise<void> {
   await store.tellTask('k3', 'stop', NOW);
   await store.taskEvents('k1');
   await store.tasks(9);
+  await store.tasks(9, 'k3');
   await store.prune({ before: NOW, now: NOW, most: 9 });
 }
 

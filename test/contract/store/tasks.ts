@@ -123,6 +123,15 @@ export function taskContract(under: StoreUnderTest): void {
       expect(all[0]).not.toHaveProperty('request');
     });
 
+    it('is listed a page at a time, behind the last one of the page before', async () => {
+      const { store } = under;
+      for (const n of [0, 1, 2, 3, 4]) await added(store, `k${n}`);
+      expect((await store.tasks(2, 'k3')).map(({ id }) => id)).toEqual(['k2', 'k1']);
+      expect((await store.tasks(2, 'k1')).map(({ id }) => id)).toEqual(['k0']);
+      expect(await store.tasks(2, 'k0')).toEqual([]);
+      expect(await store.tasks(2, 'nobody'), 'no such task').toEqual([]);
+    });
+
     it('is another’s than a chat’s where a program gave it', async () => {
       await under.store.addTask(newTask('k1'), { waiting: 9, perRoom: 9, delegated: 9 });
       expect(await under.store.tasksElsewhere('test_1')).toEqual(['k1']);
