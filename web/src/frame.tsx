@@ -32,17 +32,6 @@ export function Frame() {
   if (isSignIn) return <SignIn />;
   return (
     <>
-      <a
-        class="skip"
-        href={addressOf(name)}
-        onClick={(event) => {
-          // Behind `#` stands where one is.
-          event.preventDefault();
-          document.getElementById('main')?.focus();
-        }}
-      >
-        {frame.skip}
-      </a>
       <Head name={name} />
       <main id="main" tabIndex={-1}>
         {isSignedIn.value && (
@@ -67,6 +56,17 @@ function Head({ name }: { name: PlaceName }) {
   }, [isOpen]);
   return (
     <header class="head">
+      <a
+        class="skip"
+        href={addressOf(name)}
+        onClick={(event) => {
+          // Behind `#` stands where one is.
+          event.preventDefault();
+          document.getElementById('main')?.focus();
+        }}
+      >
+        {frame.skip}
+      </a>
       <span class="brand" aria-hidden="true">
         coterie
       </span>

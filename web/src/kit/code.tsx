@@ -42,18 +42,16 @@ export function CodeBlock({
   return (
     <figure class="code">
       <figcaption>
-        <span>{language}</span>
-        <button type="button" class="quiet copy" aria-label={kit.copyCode} onClick={copy}>
-          {hasCopied ? kit.copied : kit.copy}
+        <span class="grow">{language}</span>
+        <span role="status">{hasCopied ? kit.copied : ''}</span>
+        <button type="button" class="quiet copy" onClick={copy}>
+          {kit.copyCode}
         </button>
       </figcaption>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also for those without a mouse. */}
       <pre tabIndex={0}>
         <code>{coloured?.of === code ? coloured.pieces.map(shown) : code}</code>
       </pre>
-      <span class="hidden" role="status">
-        {hasCopied ? kit.copied : ''}
-      </span>
     </figure>
   );
 }

@@ -28,6 +28,8 @@ export interface Log {
   close(): void;
 }
 
+type Change = (last: windows.LogWindow) => windows.LogWindow;
+
 const AGAIN_MS = 1_500;
 /** Until a reader's software has taken the change. */
 const QUIET_MS = 400;
@@ -39,9 +41,12 @@ export function openLog(room: string): Log {
   const paging = signal(0);
   let position: string | null = null;
   let isClosed = false;
+  let isReading = false;
   let stopFollowing: (() => void) | null = null;
   /** The last question: answers to earlier ones are not wanted any more. */
   let asked = 0;
+  /** Changes that came while a page was read, which may not be in it. */
+  let meanwhile: Change[] | null = null;
 
   const log: Log = {
     rows: computed(() => (window.value === null ? [] : windows.rowsOf(window.value))),
@@ -69,15 +74,19 @@ export function openLog(room: string): Log {
   /** Replaces the window. Goes on trying while the gateway is away. */
   async function begin(values: Record<string, string>, to: Goal): Promise<void> {
     const mine = ++asked;
+    meanwhile = [];
     await quietly(async () => {
       try {
         const found = await readPage(values);
         if (isClosed || mine !== asked) return;
         batch(() => {
-          window.value = windows.windowOf(found);
+          const changes = meanwhile ?? [];
+          const read = changes.reduce((last, change) => change(last), windows.windowOf(found));
+          window.value = windows.keptFrom(window.value, read);
           goal.value = to;
         });
-        position = found.position ?? position;
+        meanwhile = null;
+        position ??= found.position;
         stopFollowing ??= follow(room, follower);
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
@@ -89,7 +98,9 @@ export function openLog(room: string): Log {
 
   async function page(side: 'before' | 'after'): Promise<void> {
     const from = window.value;
-    if (from === null || paging.value > 0) return;
+    if (from === null || isReading) return;
+    const first = windows.rowsOf(from)[0]?.key;
+    if (side === 'before' && from.isTorn && first !== undefined) return log.find(first, first);
     const cursor = side === 'before' ? windows.beforeOf(from) : windows.afterOf(from);
     if (cursor === null) {
       if (side === 'after' && from.isCut) await begin({}, { to: 'end' });
@@ -105,15 +116,17 @@ export function openLog(room: string): Log {
       if (found === null || isClosed || mine !== asked || window.value === null) return;
       const add = side === 'before' ? windows.withOlder : windows.withNewer;
       window.value = add(window.value, found);
-      position = found.position ?? position;
+      position ??= found.position;
     });
   }
 
   async function quietly(work: () => Promise<void>): Promise<void> {
     paging.value += 1;
+    isReading = true;
     try {
       await work();
     } finally {
+      isReading = false;
       setTimeout(() => {
         paging.value -= 1;
       }, QUIET_MS);
@@ -124,10 +137,10 @@ export function openLog(room: string): Log {
     position: () => position,
     rows(news: { rows: LogRow[]; gone: string[]; position: string }) {
       position = news.position;
-      take((last) => windows.withNews(last, news));
+      take((last) => windows.withNews(last, news, log.follows));
     },
     writing(news: Parameters<typeof windows.withWriting>[1]) {
-      take((last) => windows.withWriting(last, news, Date.now()));
+      take((last) => windows.withWriting(last, news, Date.now(), log.follows));
     },
     reread() {
       const last = window.value;
@@ -136,10 +149,11 @@ export function openLog(room: string): Log {
     },
   };
 
-  function take(change: (last: windows.LogWindow) => windows.LogWindow): void {
+  function take(change: Change): void {
+    meanwhile?.push(change);
     if (window.value === null) return;
     window.value = change(window.value);
-    if (log.follows && paging.value === 0 && windows.isLong(window.value)) void log.newest();
+    if (log.follows && !isReading && windows.isLong(window.value)) void log.newest();
   }
 
   return log;

@@ -55,7 +55,7 @@ export function Row({
         (author.kind === 'person' ? (
           <PlainText text={text} />
         ) : (
-          <Markdown text={text} isGrowing={state === 'writing'} />
+          <Markdown text={text} isGrowing={state === 'writing'} level={1} />
         ))}
       {files && files.length > 0 && <Files files={files} />}
       {approvals?.map((approval) => (

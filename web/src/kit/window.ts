@@ -13,12 +13,25 @@ export interface LogWindow {
   pages: readonly Page[];
   /** Live rows came that are not in it, although no page follows. */
   isCut: boolean;
+  /** Live rows pushed out its first ones, so that the page before does not join on. */
+  isTorn: boolean;
 }
 
 type News<Kind extends LiveNews['kind']> = Extract<LiveNews, { kind: Kind }>;
 
 export function windowOf({ rows, before, after }: RowPage): LogWindow {
-  return { pages: [{ rows, before, after }], isCut: false };
+  return { pages: [{ rows, before, after }], isCut: false, isTorn: false };
+}
+
+/** With the objects of the last window for rows that are the same: they are not drawn again. */
+export function keptFrom(last: LogWindow | null, next: LogWindow): LogWindow {
+  if (last === null) return next;
+  const known = new Map(rowsOf(last).map((row) => [row.key, row]));
+  const kept = (row: LogRow) => {
+    const before = known.get(row.key);
+    return before !== undefined && JSON.stringify(before) === JSON.stringify(row) ? before : row;
+  };
+  return { ...next, pages: next.pages.map((page) => ({ ...page, rows: page.rows.map(kept) })) };
 }
 
 export function rowsOf({ pages }: LogWindow): LogRow[] {
@@ -40,26 +53,37 @@ export function isAtEnd(window: LogWindow): boolean {
 
 /** Whether live rows have made it so long that it should be read anew. */
 export function isLong(window: LogWindow): boolean {
-  return (window.pages.at(-1)?.rows.length ?? 0) > LONG_PAGE;
+  return window.isTorn || (window.pages.at(-1)?.rows.length ?? 0) > LONG_PAGE;
 }
 
 /** With the page before it; pages at its end go. */
-export function withOlder({ pages, isCut }: LogWindow, page: RowPage): LogWindow {
+export function withOlder({ pages, isCut, isTorn }: LogWindow, page: RowPage): LogWindow {
   const known = new Set(pages.flatMap(({ rows }) => rows.map(({ key }) => key)));
   const older = { ...page, rows: page.rows.filter(({ key }) => !known.has(key)) };
   const all = [older, ...pages];
-  return { pages: all.slice(0, MOST_PAGES), isCut: isCut && all.length <= MOST_PAGES };
+  return { pages: all.slice(0, MOST_PAGES), isCut: isCut && all.length <= MOST_PAGES, isTorn };
 }
 
 /** With the page after it; pages at its beginning go. */
-export function withNewer({ pages }: LogWindow, page: RowPage): LogWindow {
+export function withNewer({ pages, isTorn }: LogWindow, page: RowPage): LogWindow {
   const known = new Set(page.rows.map(({ key }) => key));
   const kept = pages.map((each) => ({ ...each, rows: each.rows.filter(({ key }) => !known.has(key)) }));
-  return { pages: [...kept, page].slice(-MOST_PAGES), isCut: false };
+  return {
+    pages: [...kept, page].slice(-MOST_PAGES),
+    isCut: false,
+    isTorn: isTorn && kept.length < MOST_PAGES,
+  };
 }
 
-/** Known rows change where they stand; new ones come at the end, if it is the end of the conversation. */
-export function withNews(window: LogWindow, { rows, gone }: Pick<News<'rows'>, 'rows' | 'gone'>): LogWindow {
+/**
+ * Known rows change where they stand; new ones come at the end, if it is the end of the conversation. `follows`: its end is
+ * in sight, so that too many rows go at its beginning.
+ */
+export function withNews(
+  window: LogWindow,
+  { rows, gone }: Pick<News<'rows'>, 'rows' | 'gone'>,
+  follows: boolean,
+): LogWindow {
   const changed = new Map(rows.map((row) => [row.key, row]));
   const isGone = new Set(gone);
   const found = new Set<string>();
@@ -71,7 +95,7 @@ export function withNews(window: LogWindow, { rows, gone }: Pick<News<'rows'>, '
     return { ...page, rows: kept.map((row) => changed.get(row.key) ?? row) };
   });
   const added = rows.filter(({ key }) => !found.has(key) && !isGone.has(key));
-  return bounded(withAdded({ ...window, pages }, added));
+  return bounded(withAdded({ ...window, pages }, added), follows);
 }
 
 /** The words of a row that is being written: it may be new. */
@@ -79,11 +103,12 @@ export function withWriting(
   window: LogWindow,
   { key, author, keep, add }: Pick<News<'writing'>, 'key' | 'author' | 'keep' | 'add'>,
   now: number,
+  follows: boolean,
 ): LogWindow {
   const known = rowsOf(window).find((row) => row.key === key);
   const text = (known?.text ?? '').slice(0, keep) + add;
   const row: LogRow = { key, author, at: now, ...known, text, state: 'writing' };
-  return withNews(window, { rows: [row], gone: [] });
+  return withNews(window, { rows: [row], gone: [] }, follows);
 }
 
 function withAdded(window: LogWindow, added: readonly LogRow[]): LogWindow {
@@ -94,10 +119,17 @@ function withAdded(window: LogWindow, added: readonly LogRow[]): LogWindow {
   return { ...window, pages };
 }
 
-/** Whole pages at its end go, or the newest rows of its only page. */
-function bounded({ pages, isCut }: LogWindow): LogWindow {
-  if (pages.reduce((sum, { rows }) => sum + rows.length, 0) <= MOST_ROWS) return { pages, isCut };
+/** Whole pages go, or rows of the only page. */
+function bounded(window: LogWindow, follows: boolean): LogWindow {
+  const { pages, isTorn } = window;
+  if (pages.reduce((sum, { rows }) => sum + rows.length, 0) <= MOST_ROWS) return window;
   const [only] = pages;
-  if (pages.length > 1 || only === undefined) return bounded({ pages: pages.slice(0, -1), isCut: false });
-  return { pages: [{ ...only, rows: only.rows.slice(0, MOST_ROWS) }], isCut: true };
+  if (pages.length > 1 || only === undefined) {
+    const fewer = follows
+      ? { ...window, pages: pages.slice(1), isTorn: false }
+      : { pages: pages.slice(0, -1), isCut: false, isTorn };
+    return bounded(fewer, follows);
+  }
+  if (follows) return { ...window, pages: [{ ...only, rows: only.rows.slice(-MOST_ROWS) }], isTorn: true };
+  return { pages: [{ ...only, rows: only.rows.slice(0, MOST_ROWS) }], isCut: true, isTorn };
 }

@@ -74,7 +74,6 @@ export const de: Texts = {
   setup: {},
   kit: {
     copyCode: 'Code kopieren',
-    copy: 'Kopieren',
     copied: 'Kopiert',
     showAll: 'Alles zeigen ({size})',
     close: 'Schließen',

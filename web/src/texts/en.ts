@@ -72,7 +72,6 @@ export const en = {
   setup: {},
   kit: {
     copyCode: 'Copy code',
-    copy: 'Copy',
     copied: 'Copied',
     showAll: 'Show all of it ({size})',
     close: 'Close',
