@@ -114,7 +114,7 @@ function Around({ row: { replyTo, forwardedFrom } }: { row: LogRow }) {
   );
 }
 
-function Call({ call: { tool, arguments: given, result, failed } }: { call: RowCall }) {
+export function Call({ call: { tool, arguments: given, result, failed } }: { call: RowCall }) {
   const { kit } = useTexts();
   return (
     <details class={`call ${failed ? 'bad' : ''}`} aria-label={tool}>

@@ -106,5 +106,10 @@ export const de: Texts = {
     noDifference: 'Kein Unterschied.',
     asTable: 'Als Tabelle',
     preview: 'Vorschau',
+    changedMeanwhile: 'Inzwischen geändert',
+    yours: 'Deine Fassung',
+    onDisk: 'Auf der Platte',
+    keepMine: 'Meine behalten',
+    takeTheirs: 'Andere nehmen',
   },
 };

@@ -104,6 +104,11 @@ export const en = {
     noDifference: 'Nothing differs.',
     asTable: 'As a table',
     preview: 'Preview',
+    changedMeanwhile: 'Changed meanwhile',
+    yours: 'Yours',
+    onDisk: 'On disk',
+    keepMine: 'Keep mine',
+    takeTheirs: 'Take theirs',
   },
 };
 
