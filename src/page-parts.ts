@@ -12,11 +12,17 @@ import type { Parts } from './parts.js';
 import { foldersOf } from './paths.js';
 
 export function pagePartsOf(parts: Parts, desk: Desk, _conversation: Conversation): PageParts {
-  const { facts, store, artifacts, personas, audit } = parts;
+  const { facts, config, store, artifacts, personas, audit } = parts;
   return {
     version: facts.version,
     chat: chatPartsOf(parts, desk),
     work: { tasks: store, artifacts, chats: store, personas, audit },
+    conversations: {
+      lists: store,
+      personas,
+      // Loaded with the first turn that is opened.
+      turns: { openTurn: async (id) => (await import('./replay.js')).openTurn(store, config, id) },
+    },
   };
 }
 

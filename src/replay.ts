@@ -1,12 +1,14 @@
 /** `coterie replay`: shows everything a turn saw and did, and asks the model again on request. */
 import { commandConfig, commandLog, endWithReader, quoted } from './command.js';
 import type { Config } from './config.js';
+import type { BoardTurns } from './core/board.js';
 import { systemClock } from './core/clock.js';
 import { printableJson } from './core/cut.js';
 import { createZone } from './core/dates.js';
 import { Fault } from './core/errors.js';
 import type { TurnInStore } from './core/journal.js';
 import type { Log } from './core/log.js';
+import type { Store } from './core/store.js';
 import { secretsIn } from './models/redact.js';
 import { createRedactor } from './operating/redact.js';
 import { foldersOf, storeOf } from './paths.js';
@@ -23,7 +25,7 @@ import {
 } from './replay/shown.js';
 import { secretsOf } from './secrets.js';
 import { createModel } from './servers.js';
-import { type Reads, withReads } from './store/inspect.js';
+import { withReads } from './store/inspect.js';
 import { journalledSpawn, NAME as SPAWN } from './tools/sessions-spawn.js';
 
 export interface ReplayOptions {
@@ -50,7 +52,7 @@ export async function replay(
 
 /** False if there is no such turn. */
 async function replayFrom(
-  store: Reads,
+  store: Store,
   config: Config,
   log: Log,
   id: string,
@@ -101,16 +103,38 @@ async function recordsOnceWritten(config: Config, turn: TurnInStore) {
   const isRecorded = config.retention.replayBytes > 0 && (state === 'answered' || state === 'failed');
   const endedAt = isRecorded ? (turn.finishedAt ?? 0) : 0;
   for (;;) {
-    const kept = await recordsOf(foldersOf(config).records, { chatId, personaId, turnId });
+    const of = { chatId, personaId, turnId };
+    const kept = await recordsOf(foldersOf(config).records, of, timeOf(turn));
     const isThere = kept.records.some((record) => record.endedAt >= endedAt);
     if (isThere || systemClock.now() > endedAt + WRITTEN_WITHIN_MS) return kept;
     await systemClock.sleep(LOOK_AGAIN_MS);
   }
 }
 
+function timeOf({ startedAt, finishedAt }: TurnInStore) {
+  return { from: startedAt, to: finishedAt ?? Number.MAX_SAFE_INTEGER };
+}
+
+/** For the page: as stored and as recorded, without secrets. Of the requests, only the first has its messages. */
+export async function openTurn(store: Store, config: Config, id: string): ReturnType<BoardTurns['openTurn']> {
+  const found = await store.turnBehind(id);
+  if (found?.kind === 'forgotten') return 'forgotten';
+  if (found?.kind !== 'turn') return null;
+  const { turn, entries } = found;
+  const { chatId, personaId, id: turnId } = turn;
+  const of = { chatId, personaId, turnId };
+  const { records } = await recordsOf(foldersOf(config).records, of, timeOf(turn));
+  // Each request holds the one before it: together they may be a hundred times as large.
+  const short = records.map(({ requests, ...record }, n) => ({
+    ...record,
+    requests: requests.map((request, m) => (n + m === 0 ? request : { ...request, messages: [], tools: [] })),
+  }));
+  return redacted({ turn, entries, records: short }, redactingFor(config));
+}
+
 async function askedAgain(
   { turn, records }: ShownTurn,
-  store: Reads,
+  store: Store,
   config: Config,
   log: Log,
 ): Promise<AskedAgain[]> {

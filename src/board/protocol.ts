@@ -100,6 +100,19 @@ export interface ConversationItem {
   last: { at: number; author: string; text: string } | null;
 }
 
+export interface ConversationPage {
+  items: ConversationItem[];
+  /** For `before`; null: these were the last. */
+  next: string | null;
+}
+
+/** One step of a search: a limited number of messages was examined. */
+export interface FoundPage {
+  rows: FoundRow[];
+  /** Where the next step begins, and when that was said; null: everything was examined. */
+  next: { before: number; at: number } | null;
+}
+
 export interface FoundRow {
   room: string;
   title: string;

@@ -1,8 +1,12 @@
 /** Ports of the board: what its page reads, and its own chat. The route of a message knows nothing of them. */
 import type { CallDecision } from './access.js';
 import type { Choice } from './channel.js';
+import type { ChatRecord } from './chat-record.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { JournalEntry, TurnInStore, TurnRecord } from './journal.js';
 import type { Tier } from './memory.js';
+import type { SoughtWords } from './phrase.js';
+import type { StoredMessage } from './transcript.js';
 
 /** The chat of the page begins as this one; others are `board_<slug>`. */
 export const BOARD = 'board';
@@ -106,4 +110,55 @@ export interface LoggedApproval {
   why: string;
   until: number;
   decision: CallDecision | null;
+}
+
+/** Conversations of all channels for the page, without what everybody was made to forget. */
+export interface BoardLists {
+  /** Newest first; `before`: the last one of the page before. */
+  conversations(ask: { before: ListedPlace | null; most: number }): Promise<ListedRoom[]>;
+  listedRoom(id: RoomId): Promise<ListedRoom | null>;
+  /**
+   * One step of a search, newest first: the messages that hold all of the words, among a limited number of those with a
+   * lower id than `before`. Continue with `next`; null: there are no more.
+   */
+  findSaid(ask: { words: SoughtWords; before: number | null; most: number }): Promise<{
+    found: FoundMessage[];
+    next: FoundPlace | null;
+  }>;
+  /** A message received at about this time in any room; null: all are older. */
+  messageAt(at: number): Promise<number | null>;
+}
+
+export interface ListedPlace {
+  room: RoomId;
+  newest: number;
+}
+
+export interface ListedRoom extends ListedPlace {
+  chat: ChatRecord;
+  last: StoredMessage | null;
+}
+
+export interface FoundMessage {
+  message: StoredMessage;
+  chat: ChatRecord;
+}
+
+/** Up to where a search has come, and when that was said. */
+export interface FoundPlace {
+  before: number;
+  at: number;
+}
+
+/** Turns opened into what they saw and did. */
+export interface BoardTurns {
+  /** By the turn's id, or that of a message's event. */
+  openTurn(id: string): Promise<OpenedTurn | 'forgotten' | null>;
+}
+
+/** Without secrets. Of its requests, only the first has messages and tools; there are none if it is not recorded (any more). */
+export interface OpenedTurn {
+  turn: TurnInStore;
+  entries: JournalEntry[];
+  records: TurnRecord[];
 }

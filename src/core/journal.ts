@@ -1,6 +1,6 @@
 /** The journal (docs/journal.md): an entry is stored before its action. Also the audit log and turns for `replay`. */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
-import type { ModelClient } from './model.js';
+import type { ModelClient, ModelRequest, ToolCall, Usage } from './model.js';
 import type { Position, Step, StoredMessage } from './transcript.js';
 
 /** A persona's action. */
@@ -237,3 +237,38 @@ export interface TurnSight {
   messages: number;
   estimatedTokens: number;
 }
+
+/** As recorded: one run of a turn. */
+export interface TurnRecord extends RecordedTurn {
+  startedAt: number;
+  endedAt: number;
+  sight: TurnSight | null;
+  requests: RecordedRequest[];
+}
+
+export interface RecordedRequest extends Omit<ModelRequest, 'messages'> {
+  at: number;
+  ms: number;
+  messages: RecordedMessage[];
+  end: RecordedEnd;
+}
+
+/** Without the fields returned to the server, which are in the store, and without pictures. */
+export type RecordedMessage =
+  | { role: 'system'; content: string }
+  | { role: 'user'; content: string; images?: { mimeType: string; bytes: number }[] }
+  | { role: 'assistant'; content: string; calls: ToolCall[] }
+  | { role: 'tool'; callId: string; content: string };
+
+export type RecordedEnd =
+  | {
+      kind: 'done';
+      text: string;
+      calls: ToolCall[];
+      usage: Usage | null;
+      further?: Usage | undefined;
+      model: string;
+      truncated: boolean;
+      cut?: true | undefined;
+    }
+  | { kind: 'failed'; code: string; why: string };

@@ -1,4 +1,5 @@
-/** A phrase to forget: found ignoring case, white space and Unicode composition. And function words by language. */
+/** A phrase to forget: found ignoring case, white space and Unicode composition. Words to search for. And function words by language. */
+import { cutAt } from './cut.js';
 
 /** Replaces forgotten words. Phrases never match in or across it, so forgetting "forgotten" is harmless. */
 export const FORGOTTEN = '[forgotten]';
@@ -96,6 +97,66 @@ function compose(words: string): { composed: string; original(range: TextRange):
     composed,
     original: ({ start, end }) => ({ start: from[start]?.start ?? at, end: from[end - 1]?.end ?? at }),
   };
+}
+
+// Words to search for: found anywhere in a text, whatever the case, accents, width and vowel signs.
+
+export interface SoughtWords {
+  /** Whether the text holds each of the words. */
+  isIn(text: string): boolean;
+  /** In one line: the first of the words that occurs, with about this many characters around it. */
+  excerptOf(text: string, around: number): string;
+}
+
+/** More would only make a search slow. */
+const MOST_WORDS = 12;
+
+/** null for a text without words. */
+export function wantedIn(query: string): SoughtWords | null {
+  const all = query.split(/\s+/u).map(folded);
+  const words = [...new Set(all)].filter((word) => word !== '').slice(0, MOST_WORDS);
+  if (words.length === 0) return null;
+
+  function isIn(text: string): boolean {
+    const plain = folded(text);
+    return words.every((word) => plain.includes(word));
+  }
+
+  function excerptOf(text: string, around: number): string {
+    const start = Math.max(0, firstIn(text, words) - Math.floor(around / 2));
+    // Half a surrogate pair at the start would be shown as a sign of its own.
+    const from = start > 0 && /[\uDC00-\uDFFF]/.test(text.charAt(start)) ? start + 1 : start;
+    const piece = cutAt(text.slice(from), around);
+    const line = piece.replace(/[\s\p{Cc}]+/gu, ' ').trim();
+    return `${from > 0 ? '…' : ''}${line}${from + piece.length < text.length ? '…' : ''}`;
+  }
+
+  return { isIn, excerptOf };
+}
+
+/** Accents, and the vowel signs that Hebrew and Arabic leave out as often as not; Indic and Japanese ones are letters. */
+const MARKS = /(?![\u3099\u309a])\p{Mn}(?<=[\p{sc=Zinh}\p{sc=Hebr}\p{sc=Arab}])|\u0640/gu;
+const NOT_ASCII = /[^\0-\x7f]/;
+
+function folded(text: string): string {
+  const small = text.toLowerCase();
+  if (!NOT_ASCII.test(small)) return small;
+  return small.normalize('NFKD').replace(MARKS, '').replaceAll('ß', 'ss').replaceAll('ς', 'σ');
+}
+
+/** Where the first of the words stands in the text as written; 0 if none does. */
+function firstIn(text: string, words: readonly string[]): number {
+  const plain = folded(text);
+  const places = words.map((word) => plain.indexOf(word)).filter((place) => place >= 0);
+  const place = places.length === 0 ? 0 : Math.min(...places);
+  if (plain.length === text.length && !NOT_ASCII.test(text)) return place;
+  let [at, done] = [0, 0];
+  for (const letter of text) {
+    done += folded(letter).length;
+    if (done > place) break;
+    at += letter.length;
+  }
+  return at;
 }
 
 // Function words, removed from questions only, and only in the question's language, because "son" and "die" have a

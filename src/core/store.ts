@@ -4,12 +4,12 @@
  * 'lost'. Throws Fault `store_unavailable` if the database stays locked, the disk is full, or the file is damaged.
  */
 import type { AccessStore, ApprovalStore, NewQuestion, Offer } from './access.js';
-import type { BoardFeed } from './board.js';
+import type { BoardFeed, BoardLists } from './board.js';
 import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from './channel.js';
 import type { ChatFeed, ChatRecord, ChatStore } from './chat-record.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { JobStore } from './jobs.js';
-import type { JournalStore, JournalWrite, SaidStore } from './journal.js';
+import type { JournalStore, JournalWrite, ReplayStore, SaidStore } from './journal.js';
 import type { StoredAttachment } from './media.js';
 import type { EraseStore, PromptMemory, TraceStore, VersionStore } from './memory.js';
 import type { Address } from './message.js';
@@ -368,6 +368,8 @@ export interface Store
     ApprovalStore,
     ChannelStore,
     JournalStore,
+    ReplayStore,
+    BoardLists,
     JobStore,
     TaskStore,
     SaidStore,

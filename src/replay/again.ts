@@ -1,9 +1,9 @@
 /** Repeats a turn's recorded requests with the results of then, and compares the answers. No call is carried out. */
 import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
+import type { RecordedEnd, RecordedMessage, RecordedRequest } from '../core/journal.js';
 import type { ModelClient, ModelMessage, ModelRequest, Prices } from '../core/model.js';
 import type { Step } from '../core/transcript.js';
-import type { RecordedEnd, RecordedMessage, RecordedRequest } from './files.js';
 import { endOf } from './records.js';
 
 export interface AskedAgain {

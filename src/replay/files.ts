@@ -3,76 +3,66 @@ import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { constants, gunzip } from 'node:zlib';
-import { isMissing, namesIn } from '../core/file-access.js';
+import { isMissing, namesIn, nullIfMissing } from '../core/file-access.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
-import type { RecordedTurn, TurnSight } from '../core/journal.js';
-import type { ModelRequest, ToolCall, Usage } from '../core/model.js';
-import { ENDING, folderOf } from './paths.js';
-
-export interface TurnRecord extends RecordedTurn {
-  startedAt: number;
-  endedAt: number;
-  sight: TurnSight | null;
-  requests: RecordedRequest[];
-}
-
-export interface RecordedRequest extends Omit<ModelRequest, 'messages'> {
-  at: number;
-  ms: number;
-  messages: RecordedMessage[];
-  end: RecordedEnd;
-}
-
-/** Without the fields returned to the server, which are in the store, and without pictures. */
-export type RecordedMessage =
-  | { role: 'system'; content: string }
-  | { role: 'user'; content: string; images?: { mimeType: string; bytes: number }[] }
-  | { role: 'assistant'; content: string; calls: ToolCall[] }
-  | { role: 'tool'; callId: string; content: string };
-
-export type RecordedEnd =
-  | {
-      kind: 'done';
-      text: string;
-      calls: ToolCall[];
-      usage: Usage | null;
-      further?: Usage | undefined;
-      model: string;
-      truncated: boolean;
-      cut?: true | undefined;
-    }
-  | { kind: 'failed'; code: string; why: string };
+import type { TurnRecord } from '../core/journal.js';
+import { ENDING, folderOf, nameAt } from './paths.js';
 
 export const VERSION = 3;
 
 const uncompressed = promisify(gunzip);
 
-/** The records of a turn, oldest first; `torn`: how many of them, and of its persona's files, are unreadable or cut. */
+/** A file is named by the beginning of its first run; its end is written soon after the end of its last. */
+const WRITTEN_LATE_MS = 60_000;
+
+/**
+ * The records of a turn, oldest first; `torn`: how many of them, and of its persona's files, are unreadable or cut.
+ * `during`: from the turn's start to its end; files of other times are not read.
+ */
 export async function recordsOf(
   folder: string,
   { chatId, personaId, turnId }: { chatId: ChatId; personaId: PersonaId; turnId: string },
+  during: { from: number; to: number } | null = null,
 ): Promise<{ records: TurnRecord[]; torn: number }> {
   const place = folderOf(folder, chatId, personaId);
+  const names = (await namesIn(place)).filter((each) => each.endsWith(ENDING)).sort();
   const records: TurnRecord[] = [];
   let torn = 0;
-  for (const name of (await namesIn(place)).filter((each) => each.endsWith(ENDING)).sort()) {
-    const { lines, isCut } = await linesIn(join(place, name));
+  for (const name of names) {
+    if (during !== null && !(await mayHold(join(place, name), name, during))) continue;
+    const { lines, isCut } = await linesIn(join(place, name), turnId);
     if (isCut) torn++;
     for (const line of lines) {
-      const record = line.includes(turnId) ? recordIn(line) : undefined;
+      const record = recordIn(line);
       if (record === null) torn++;
-      else if (record?.turnId === turnId) records.push(record);
+      else if (record.turnId === turnId) records.push(record);
     }
   }
   return { records, torn };
 }
 
-/** The whole lines of a file. A crash or a full disk may have cut the last one. */
-async function linesIn(path: string): Promise<{ lines: string[]; isCut: boolean }> {
+async function mayHold(
+  path: string,
+  name: string,
+  { from, to }: { from: number; to: number },
+): Promise<boolean> {
+  if (to < Number.MAX_SAFE_INTEGER && name > nameAt(to + WRITTEN_LATE_MS)) return false;
+  const found = await stat(path).catch(nullIfMissing);
+  return found !== null && found.mtimeMs >= from - WRITTEN_LATE_MS;
+}
+
+/** The whole lines of a file that hold the word. A crash or a full disk may have cut the last one. */
+async function linesIn(path: string, word: string): Promise<{ lines: string[]; isCut: boolean }> {
   try {
     const bytes = await uncompressed(await readFile(path), { finishFlush: constants.Z_SYNC_FLUSH });
-    const lines = bytes.toString('utf8').split('\n');
-    return { isCut: lines.pop() !== '', lines };
+    const lines: string[] = [];
+    for (let at = bytes.indexOf(word); at >= 0; ) {
+      const end = bytes.indexOf('\n', at);
+      if (end < 0) break;
+      lines.push(bytes.toString('utf8', bytes.lastIndexOf('\n', at) + 1, end));
+      at = bytes.indexOf(word, end);
+    }
+    return { isCut: bytes.length > 0 && bytes.at(-1) !== 0x0a, lines };
   } catch {
     return { isCut: true, lines: [] };
   }

@@ -14,3 +14,8 @@ export function folderOf(folder: string, chatId: ChatId, personaId: PersonaId | 
 
 /** A file of records: gzip members, each one line of JSON. */
 export const ENDING = '.turns.gz';
+
+/** As names of files begin: they sort by it. */
+export function nameAt(at: number): string {
+  return new Date(at).toISOString().replaceAll(/[-:Z]/g, '');
+}

@@ -12,18 +12,19 @@ import { LRUCache } from 'lru-cache';
 import { type Clock, OVER } from '../core/clock.js';
 import { createMutex } from '../core/concurrency.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
-import type { RecordedTurn, TurnRecorder, TurnRecords } from '../core/journal.js';
+import type {
+  RecordedEnd,
+  RecordedMessage,
+  RecordedRequest,
+  RecordedTurn,
+  TurnRecord,
+  TurnRecorder,
+  TurnRecords,
+} from '../core/journal.js';
 import type { Log } from '../core/log.js';
 import type { ModelClient, ModelEvent, ModelMessage } from '../core/model.js';
-import {
-  type RecordedEnd,
-  type RecordedMessage,
-  type RecordedRequest,
-  type TurnRecord,
-  trimRecords,
-  VERSION,
-} from './files.js';
-import { ENDING, folderOf } from './paths.js';
+import { trimRecords, VERSION } from './files.js';
+import { ENDING, folderOf, nameAt } from './paths.js';
 
 /** Only a stuck disk lets so many pile up. */
 const MOST_WAITING = 500;
@@ -141,7 +142,7 @@ export class Records implements TurnRecords {
 
   /** A file for each record would cost a quarter of a message's time on a busy disk. */
   private append(place: string, startedAt: number, packed: Buffer): void {
-    const time = new Date(startedAt).toISOString().replaceAll(/[-:Z]/g, '');
+    const time = nameAt(startedAt);
     const day = time.slice(0, 8);
     const known = this.files.get(place);
     const isFull = known === undefined || known.bytes >= Math.min(FILE_BYTES, this.options.bytes / 20);

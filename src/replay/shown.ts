@@ -3,11 +3,19 @@
 import { printable, printableLine } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
 import { callEntryId } from '../core/ids.js';
-import type { JournalEntry, MattTurn, SentByTurn, TurnInStore } from '../core/journal.js';
+import type {
+  JournalEntry,
+  MattTurn,
+  RecordedEnd,
+  RecordedMessage,
+  RecordedRequest,
+  SentByTurn,
+  TurnInStore,
+  TurnRecord,
+} from '../core/journal.js';
 import type { Usage } from '../core/model.js';
 import { type StoredMessage, wordsBy } from '../core/transcript.js';
 import { type AskedAgain, comparable, diffOf, shownDiff } from './again.js';
-import type { RecordedEnd, RecordedMessage, RecordedRequest, TurnRecord } from './files.js';
 
 export interface ShownTurn {
   turn: TurnInStore;

@@ -14,7 +14,7 @@ import { batchEnd } from './sql.js';
 import { behindReset, findView, HEARD_COLUMNS, type HeardRow, toHeard } from './transcript.js';
 
 /** Messages up to this one are forgotten by a persona of a room. */
-const resetOf = (room: string, personaId: string) =>
+export const resetOf = (room: string, personaId: string) =>
   `coalesce((select reset_at from view where view.room_id = ${room} and view.persona_id = ${personaId}), 0)`;
 const NEXT_HEARER = `
   select persona_id from heard where room_id = ? and persona_id > ? order by persona_id limit 1`;
@@ -122,7 +122,8 @@ export function recallFeed(database: db.Database): HeardFeed {
 // ── Exports and digests ─────────────────────────────────────────────────────────────────────────────────────
 
 /** The newest message that any persona of the room was made to forget. */
-const LAST_RESET = 'coalesce((select max(reset_at) from view where view.room_id = message.room_id), 0)';
+export const LAST_RESET =
+  'coalesce((select max(reset_at) from view where view.room_id = message.room_id), 0)';
 const CHAT_BATCH = 5_000;
 interface SaidRow {
   id: number;

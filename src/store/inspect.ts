@@ -2,22 +2,15 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import Sqlite from 'better-sqlite3';
-import type { Part } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
-import type { ReplayStore, SentByTurn, TurnInStore } from '../core/journal.js';
 import type { Store } from '../core/store.js';
-import type { Step } from '../core/transcript.js';
 import { keepHandle } from '../core/v8.js';
 import * as db from './db.js';
-import { ENTRY_COLUMNS, type EntryRow, entriesOfTurn, entryOf } from './journal.js';
-import { messagesWith } from './memory-history.js';
 import { appliedMigrations, appliedTo, pendingMigrations } from './migrate.js';
 import { type StorePlace, storeOn } from './open.js';
-import { columns } from './sql.js';
 import { storeFault } from './sqlite/busy.js';
 import { runVerb, statementsOf } from './sqlite/connection.js';
-import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
 
 const WAIT_MS = 5_000;
 
@@ -32,13 +25,10 @@ export interface Inspected {
   bytes: number;
   /** How far the server's clock is ahead of ours, and how many connections it has left. null: no server. */
   server: { aheadMs: number; free: number } | null;
-  /** null while migrations are pending. */
-  reads: Reads | null;
+  /** Only its reads work. null while migrations are pending. */
+  reads: Store | null;
   close(): Promise<void>;
 }
-
-/** Only its reads work. */
-export type Reads = Store & ReplayStore;
 
 /** null if there is no store yet. Throws Fault as opening it would. */
 export function inspectStore(at: StorePlace, clock: Clock): Promise<Inspected | null> {
@@ -49,7 +39,7 @@ export function inspectStore(at: StorePlace, clock: Clock): Promise<Inspected | 
 export async function withReads<T>(
   at: StorePlace,
   clock: Clock,
-  look: (reads: Reads) => Promise<T>,
+  look: (reads: Store) => Promise<T>,
 ): Promise<T | null> {
   const found = await inspectStore(at, clock);
   if (found === null) return null;
@@ -121,71 +111,5 @@ const PARKED = `
 async function stateOf(opened: db.Database, place: string, migrationsFolder: string, applied: string[]) {
   const pending = pendingMigrations(place, migrationsFolder, applied).length;
   const parked = applied.length > 0 ? ((await opened.look(() => db.value<number>(PARKED))) ?? 0) : 0;
-  const behind: ReplayStore = { turnBehind: (id) => opened.read(() => turnBehind(id)) };
-  return { pending, parked, reads: pending > 0 ? null : { ...storeOn(opened), ...behind } };
-}
-
-// ── Stored turns ───────────────────────────────────────────────────────────────────────────────────────────
-
-interface ReplayTurnRow extends Omit<TurnInStore, 'batch' | 'reply' | 'steps' | 'sends'> {
-  batch: string;
-  resetAt: number;
-}
-type EntryOfTurn = EntryRow & { turnId: string | null };
-type SentRow = Omit<SentByTurn, 'by' | 'text' | 'file' | 'reaction'> & { origin: string; body: string };
-
-/** An entry's id contains its turn's id, even after the entry was deleted. */
-const OF_TURN = /^turn-([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})-/;
-const TURN = `
-  select ${columns('id personaId state startedAt finishedAt attempts crashes waitsFor waitsUntil batch', 'turn')},
-    turn.room_id as room, room.chat_id as chatId, coalesce(view.reset_at, 0) as resetAt
-  from turn join room on room.id = turn.room_id
-    left join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
-  where turn.id = ?`;
-const ENTRY = `select ${ENTRY_COLUMNS}, turn_id as turnId from journal where`;
-const REPLY = `
-  select ${MESSAGE_COLUMNS} from message
-  where id > @last and turn_id = @turnId and author_kind = 'persona' order by id limit 1`;
-const SENDS = `
-  select ${columns('id chatId origin part body state createdAt finishedAt attempts platformMessageId error')}
-  from outbox
-  where origin = 'turn:' || @id or (origin > 'tool:' || @id || ':' and origin < 'tool:' || @id || ';')
-  order by id`;
-
-function* turnBehind(id: string): db.Verb<Awaited<ReturnType<ReplayStore['turnBehind']>>> {
-  const found = yield* db.one<EntryOfTurn>(`${ENTRY} id = ?`, id);
-  const message = /^evt-(\d{1,15})$/.exec(id)?.[1];
-  const ofMessage =
-    message === undefined
-      ? null
-      : yield* db.value<string | null>('select turn_id from message where id = ?', Number(message));
-  const turnId = found?.turnId ?? ofMessage ?? OF_TURN.exec(id)?.[1] ?? id;
-  const rows = yield* db.all<EntryOfTurn>(`${ENTRY} ${entriesOfTurn('@turnId')} order by n`, { turnId });
-  const entries = rows.map(entryOf);
-  const row = yield* db.one<ReplayTurnRow>(TURN, turnId);
-  if (row !== undefined) {
-    const [first = 0] = JSON.parse(row.batch) as number[];
-    return first <= row.resetAt ? { kind: 'forgotten' } : { kind: 'turn', turn: yield* toTurn(row), entries };
-  }
-  if (entries.length > 0) return { kind: 'entries', entries };
-  return found ? { kind: 'entries', entries: [entryOf(found)] } : null;
-}
-
-function* toTurn({ resetAt: _, batch, ...row }: ReplayTurnRow): db.Verb<TurnInStore> {
-  const ids: number[] = JSON.parse(batch);
-  const said = yield* db.one<MessageRow>(REPLY, { last: ids.at(-1) ?? 0, turnId: row.id });
-  const steps = yield* db.column<string>('select body from step where turn_id = ? order by n', row.id);
-  return {
-    ...row,
-    batch: yield* messagesWith(ids),
-    reply: said ? toMessage(said) : null,
-    steps: steps.map((body): Step => JSON.parse(body)),
-    sends: (yield* db.all<SentRow>(SENDS, { id: row.id })).map(toSent),
-  };
-}
-
-function toSent({ origin, body, ...row }: SentRow): SentByTurn {
-  const { text, file, reaction } = JSON.parse(body) as Part;
-  const by = origin.startsWith('turn:') ? 'answer' : 'tool';
-  return { ...row, by, text, file: file?.name ?? null, reaction: reaction?.emoji ?? null };
+  return { pending, parked, reads: pending > 0 ? null : storeOn(opened) };
 }

@@ -1,15 +1,18 @@
 /**
- * The history of memory: versions of its files, untrusted lines, the memory last given to a persona, and message traces
- * (`/memory why`, `coterie doctor`).
+ * The history of memory: versions of its files, untrusted lines, the memory last given to a persona, message traces
+ * (`/memory why`, `coterie doctor`), and stored turns (`coterie replay`, the board).
  */
 
 import { setImmediate as nextPass } from 'node:timers/promises';
+import type { Part } from '../core/channel.js';
 import { addedLines, hasMarker, lineKey, lineKeys, linesOfText } from '../core/cut.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import type { ReplayStore, SentByTurn, TurnInStore } from '../core/journal.js';
 import type { Fate, PromptMemory, Spoke, Trace, TraceStore, VersionStore } from '../core/memory.js';
 import { memoryPath, type Origins } from '../core/origin.js';
-import { isAfter, type StoredMessage } from '../core/transcript.js';
+import { isAfter, type Step, type StoredMessage } from '../core/transcript.js';
 import * as db from './db.js';
+import { ENTRY_COLUMNS, type EntryRow, entriesOfTurn, entryOf } from './journal.js';
 import type { heard, version } from './schema.js';
 import { bound, columns, insertInto, type Some } from './sql.js';
 import { findView, MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
@@ -278,4 +281,73 @@ export function traceStore(database: db.Reader): TraceStore {
         return yield* messagesWith(JSON.parse(batch ?? '[]'));
       }),
   };
+}
+
+// ── The turn behind an id ───────────────────────────────────────────────────────────────────────────────────
+
+interface ReplayTurnRow extends Omit<TurnInStore, 'batch' | 'reply' | 'steps' | 'sends'> {
+  batch: string;
+  resetAt: number;
+}
+type EntryOfTurn = EntryRow & { turnId: string | null };
+type SentRow = Omit<SentByTurn, 'by' | 'text' | 'file' | 'reaction'> & { origin: string; body: string };
+
+/** An entry's id contains its turn's id, even after the entry was deleted. */
+const OF_TURN = /^turn-([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})-/;
+const TURN = `
+  select ${columns('id personaId state startedAt finishedAt attempts crashes waitsFor waitsUntil batch', 'turn')},
+    turn.room_id as room, room.chat_id as chatId, coalesce(view.reset_at, 0) as resetAt
+  from turn join room on room.id = turn.room_id
+    left join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
+  where turn.id = ?`;
+const ENTRY = `select ${ENTRY_COLUMNS}, turn_id as turnId from journal where`;
+const REPLY = `
+  select ${MESSAGE_COLUMNS} from message
+  where id > @last and turn_id = @turnId and author_kind = 'persona' order by id limit 1`;
+const SENDS = `
+  select ${columns('id chatId origin part body state createdAt finishedAt attempts platformMessageId error')}
+  from outbox
+  where origin = 'turn:' || @id or (origin > 'tool:' || @id || ':' and origin < 'tool:' || @id || ';')
+  order by id`;
+
+function* turnBehind(id: string): db.Verb<Awaited<ReturnType<ReplayStore['turnBehind']>>> {
+  const found = yield* db.one<EntryOfTurn>(`${ENTRY} id = ?`, id);
+  const message = /^evt-(\d{1,15})$/.exec(id)?.[1];
+  const ofMessage =
+    message === undefined
+      ? null
+      : yield* db.value<string | null>('select turn_id from message where id = ?', Number(message));
+  const turnId = found?.turnId ?? ofMessage ?? OF_TURN.exec(id)?.[1] ?? id;
+  const rows = yield* db.all<EntryOfTurn>(`${ENTRY} ${entriesOfTurn('@turnId')} order by n`, { turnId });
+  const entries = rows.map(entryOf);
+  const row = yield* db.one<ReplayTurnRow>(TURN, turnId);
+  if (row !== undefined) {
+    const [first = 0] = JSON.parse(row.batch) as number[];
+    return first <= row.resetAt ? { kind: 'forgotten' } : { kind: 'turn', turn: yield* toTurn(row), entries };
+  }
+  if (entries.length > 0) return { kind: 'entries', entries };
+  return found ? { kind: 'entries', entries: [entryOf(found)] } : null;
+}
+
+function* toTurn({ resetAt: _, batch, ...row }: ReplayTurnRow): db.Verb<TurnInStore> {
+  const ids: number[] = JSON.parse(batch);
+  const said = yield* db.one<MessageRow>(REPLY, { last: ids.at(-1) ?? 0, turnId: row.id });
+  const steps = yield* db.column<string>('select body from step where turn_id = ? order by n', row.id);
+  return {
+    ...row,
+    batch: yield* messagesWith(ids),
+    reply: said ? toMessage(said) : null,
+    steps: steps.map((body): Step => JSON.parse(body)),
+    sends: (yield* db.all<SentRow>(SENDS, { id: row.id })).map(toSent),
+  };
+}
+
+function toSent({ origin, body, ...row }: SentRow): SentByTurn {
+  const { text, file, reaction } = JSON.parse(body) as Part;
+  const by = origin.startsWith('turn:') ? 'answer' : 'tool';
+  return { ...row, by, text, file: file?.name ?? null, reaction: reaction?.emoji ?? null };
+}
+
+export function replayStore(database: db.Database): ReplayStore {
+  return { turnBehind: (id) => database.read(() => turnBehind(id)) };
 }

@@ -5,13 +5,14 @@ import { Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
 import { accessStore } from './access.js';
 import { boardFeed } from './board.js';
+import { boardLists } from './board-lists.js';
 import { chatStore } from './chats.js';
 import { commandStore } from './commands.js';
 import type { Database } from './db.js';
 import { recallFeed, saidIn, saidStore } from './feeds.js';
 import { jobStore } from './jobs.js';
 import { journalStore } from './journal.js';
-import { originStore, traceStore, versionStore } from './memory-history.js';
+import { originStore, replayStore, traceStore, versionStore } from './memory-history.js';
 import { migrate, migratePostgres } from './migrate.js';
 import { liveStore, outboxStore } from './outbox.js';
 import type { PostgresDatabase } from './postgres/connection.js';
@@ -98,6 +99,8 @@ export function storeOn(db: Database): Store {
     ...approvalStore(db),
     ...viewStore(db),
     ...journalStore(db),
+    ...replayStore(db),
+    ...boardLists(db),
     ...jobStore(db),
     ...taskStore(db),
     ...usageStore(db),

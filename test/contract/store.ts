@@ -7,6 +7,7 @@ import type { Store } from '../../src/core/store.js';
 import { accessContract } from './store/access.js';
 import { approvalContract } from './store/approvals.js';
 import { boardContract } from './store/board.js';
+import { boardListContract } from './store/board-lists.js';
 import { commandContract } from './store/commands.js';
 import { delegatedContract } from './store/delegated.js';
 import { exportContract } from './store/exports.js';
@@ -94,6 +95,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     feedContract(under);
     exportContract(under);
     boardContract(under);
+    boardListContract(under);
     upkeepContract(under);
     jobContract(under);
     taskContract(under);

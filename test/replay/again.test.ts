@@ -2,10 +2,10 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { Fault } from '../../src/core/errors.js';
+import type { RecordedRequest } from '../../src/core/journal.js';
 import type { ModelClient, ModelEvent, ModelRequest } from '../../src/core/model.js';
 import type { Step } from '../../src/core/transcript.js';
 import { type AskedAgain, askAgain } from '../../src/replay/again.js';
-import type { RecordedRequest } from '../../src/replay/files.js';
 import { shownAgain } from '../../src/replay/shown.js';
 
 const call = { id: 'c1', name: 'look', arguments: '{"at":1}' };

@@ -107,6 +107,21 @@ describe('a record', () => {
     expect(records.map(({ requests }) => requests[0]?.messages)).toEqual([[user('a')], [user('b')]]);
   });
 
+  it('is read from the files of its time alone', async () => {
+    const { turn, filesOf, folder, clock } = await setUp();
+    const place = { chatId: CHAT, personaId: 'luna', turnId: 't1' };
+    const at = clock.now();
+    await turn('t1', [asked(user('a'))]);
+    const [file = ''] = await filesOf();
+    await utimes(file, at / 1000, at / 1000);
+    const found = async (from: number, to: number) =>
+      (await recordsOf(join(folder, 'replay'), place, { from, to })).records.length;
+    expect(await found(at, at)).toBe(1);
+    expect(await found(at - DAY, Number.MAX_SAFE_INTEGER)).toBe(1);
+    expect(await found(at + DAY, at + DAY)).toBe(0);
+    expect(await found(at - DAY, at - DAY)).toBe(0);
+  });
+
   it('of a request that failed says why', async () => {
     const { records, read, written } = await setUp();
     const run = records.open({ turnId: 't', chatId: CHAT, room: CHAT, personaId: 'luna' }, going);

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { NewDelivery } from '../../src/core/channel.js';
 import { systemClock } from '../../src/core/clock.js';
-import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
+import { FORGOTTEN, phraseOf, wantedIn } from '../../src/core/phrase.js';
 import { putSetting, type Store, settingOf } from '../../src/core/store.js';
 import { BEGINNING } from '../../src/core/transcript.js';
 import { migrate } from '../../src/store/migrate.js';
@@ -51,7 +51,7 @@ const OF_WHAT_WAITS = [
 ];
 /**
  * Read whole: pairing, approvals and calls that people were asked about are short, chats are counted for a status page, rooms looked at in a start,
- * `nearby` and `spoken` are the few lines that were heard next or last, `chosen` and `numbered` what is about to change,
+ * the board's list goes through them, `listed` is a page of it, `nearby` and `spoken` are the few lines that were heard next or last, `chosen` and `numbered` what is about to change,
  * `added` and `changed` the next few entries of the journal.
  */
 const READ_WHOLE = [
@@ -66,6 +66,7 @@ const READ_WHOLE = [
   'numbered',
   'added',
   'changed',
+  'listed',
   'question',
   'offer',
   'shown',
@@ -146,20 +147,22 @@ describe('query plans', () => {
 
   it('sort only what waits and what is shown', () => {
     const sorting = [...prepared].filter((sql) => planOf(sql).some((detail) => detail.includes('ORDER BY')));
-    // Archives that owe a flush, of all chats and of one view; calls that wait for a person (which ask first whether a task made them); the rooms in which something waits; open offers; requests for pairing, and
+    // Archives that owe a flush, of all chats and of one view; calls that wait for a person (which ask first whether a task made them); the rooms in which something waits; a page of the board's list; open offers; requests for pairing, and
     // which of the groups among them leaves; of a room, whose messages are read with it, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest. Of the journal, what is
-    // forgotten at once, what is new and what has changed as one order, and what one turn or task did. For a page of a log: the calls and memory of its turns, the suspended ones; and the page's own chats.
+    // forgotten at once, what is new and what has changed as one order, and what one turn or task did. For a page of a log: the calls and memory of its turns, the suspended ones; and the page's own chats. What one turn sent.
     expect(sorting.map((sql) => /\sfrom "?(\w+)/.exec(sql)?.[1]).sort()).toEqual([
       'archived',
       'archived',
       'asked_call',
-      ...Array<string>(3).fill('journal'),
+      ...Array<string>(4).fill('journal'),
       'message',
       'message',
       'message',
       'offer',
+      'outbox',
       'pairing',
       'pairing',
+      'room',
       'room',
       'task',
       'turn',
@@ -223,6 +226,14 @@ async function useEverything(store: Store): Promise<void> {
   }
   await store.boardMarks();
   await store.boardChats();
+  const [listed = null] = await store.conversations({ before: null, most: 9 });
+  await store.conversations({ before: listed, most: 9 });
+  await store.listedRoom(CHAT);
+  const words = wantedIn('more');
+  if (words) await store.findSaid({ words, before: null, most: 9 });
+  await store.messageAt(NOW);
+  await store.turnBehind('t2');
+  await store.turnBehind('evt-1');
   const { commands } = await receive(store, [message('10', 'd'), command('11', 'reset'), edit('10', 'e')]);
   await begun(store, 't3');
   const id = commands[0]?.id ?? 0;
