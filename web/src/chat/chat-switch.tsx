@@ -5,6 +5,7 @@ import { Dialog } from '../kit/dialog.tsx';
 import { onChange } from '../live.ts';
 import { addressOf, go } from '../place.ts';
 import { chats } from './requests.ts';
+import { slugOf } from './slug.ts';
 
 export const MAIN = 'board_main';
 const PREFIX = 'board_';
@@ -78,14 +79,4 @@ function NewChat({ close }: { close: () => void }) {
       </form>
     </Dialog>
   );
-}
-
-/** Letters without marks, digits and hyphens. */
-export function slugOf(title: string): string {
-  return title
-    .normalize('NFKD')
-    .replace(/\p{M}/gu, '')
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-+|-+$/g, '');
 }

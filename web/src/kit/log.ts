@@ -100,7 +100,8 @@ export function openLog(room: string): Log {
     const from = window.value;
     if (from === null || isReading) return;
     const first = windows.rowsOf(from)[0]?.key;
-    if (side === 'before' && from.isTorn && first !== undefined) return log.find(first, first);
+    // Around it, since the page before would not join on, or make it too long.
+    if (side === 'before' && windows.isLong(from) && first !== undefined) return log.find(first, first);
     const cursor = side === 'before' ? windows.beforeOf(from) : windows.afterOf(from);
     if (cursor === null) {
       if (side === 'after' && from.isCut) await begin({}, { to: 'end' });

@@ -2,8 +2,7 @@
 import type { LiveNews, LogRow, RowPage } from '../../../src/board/protocol.ts';
 
 export const MOST_ROWS = 300;
-const MOST_PAGES = 3;
-/** A last page that grew this long by live rows is read anew, as a page of 100. */
+/** Longer the last page does not grow by live rows, or it is read anew as a page of 100. */
 const LONG_PAGE = 200;
 
 type Page = Pick<RowPage, 'rows' | 'before' | 'after'>;
@@ -60,19 +59,14 @@ export function isLong(window: LogWindow): boolean {
 export function withOlder({ pages, isCut, isTorn }: LogWindow, page: RowPage): LogWindow {
   const known = new Set(pages.flatMap(({ rows }) => rows.map(({ key }) => key)));
   const older = { ...page, rows: page.rows.filter(({ key }) => !known.has(key)) };
-  const all = [older, ...pages];
-  return { pages: all.slice(0, MOST_PAGES), isCut: isCut && all.length <= MOST_PAGES, isTorn };
+  return bounded({ pages: [older, ...pages], isCut, isTorn }, false);
 }
 
 /** With the page after it; pages at its beginning go. */
 export function withNewer({ pages, isTorn }: LogWindow, page: RowPage): LogWindow {
   const known = new Set(page.rows.map(({ key }) => key));
   const kept = pages.map((each) => ({ ...each, rows: each.rows.filter(({ key }) => !known.has(key)) }));
-  return {
-    pages: [...kept, page].slice(-MOST_PAGES),
-    isCut: false,
-    isTorn: isTorn && kept.length < MOST_PAGES,
-  };
+  return bounded({ pages: [...kept, page], isCut: false, isTorn }, true);
 }
 
 /**
@@ -95,7 +89,7 @@ export function withNews(
     return { ...page, rows: kept.map((row) => changed.get(row.key) ?? row) };
   });
   const added = rows.filter(({ key }) => !found.has(key) && !isGone.has(key));
-  return bounded(withAdded({ ...window, pages }, added), follows);
+  return bounded(withAdded({ ...window, pages }, added, follows), follows);
 }
 
 /** The words of a row that is being written: it may be new. */
@@ -111,25 +105,29 @@ export function withWriting(
   return withNews(window, { rows: [row], gone: [] }, follows);
 }
 
-function withAdded(window: LogWindow, added: readonly LogRow[]): LogWindow {
+/** Whoever has left the end gets only so many more below what they read. */
+function withAdded(window: LogWindow, added: readonly LogRow[], follows: boolean): LogWindow {
   const last = window.pages.at(-1);
   if (last === undefined || added.length === 0) return window;
   if (!isAtEnd(window)) return { ...window, isCut: window.isCut || afterOf(window) === null };
-  const pages = [...window.pages.slice(0, -1), { ...last, rows: [...last.rows, ...added] }];
-  return { ...window, pages };
+  const room = follows ? added.length : Math.max(0, LONG_PAGE - last.rows.length);
+  const grown = { ...last, rows: [...last.rows, ...added.slice(0, room)] };
+  return {
+    ...window,
+    pages: [...window.pages.slice(0, -1), grown],
+    isCut: window.isCut || room < added.length,
+  };
 }
 
-/** Whole pages go, or rows of the only page. */
+/** Whole pages go at the end that is not in sight; with one page alone, its first rows. */
 function bounded(window: LogWindow, follows: boolean): LogWindow {
   const { pages, isTorn } = window;
   if (pages.reduce((sum, { rows }) => sum + rows.length, 0) <= MOST_ROWS) return window;
-  const [only] = pages;
-  if (pages.length > 1 || only === undefined) {
-    const fewer = follows
-      ? { ...window, pages: pages.slice(1), isTorn: false }
-      : { pages: pages.slice(0, -1), isCut: false, isTorn };
-    return bounded(fewer, follows);
-  }
-  if (follows) return { ...window, pages: [{ ...only, rows: only.rows.slice(-MOST_ROWS) }], isTorn: true };
-  return { pages: [{ ...only, rows: only.rows.slice(0, MOST_ROWS) }], isCut: true, isTorn };
+  // At the other end two pages stay: the reader stands where they join.
+  if (!follows && pages.length > 2)
+    return bounded({ pages: pages.slice(0, -1), isCut: false, isTorn }, false);
+  if (!follows) return window;
+  if (pages.length > 1) return bounded({ ...window, pages: pages.slice(1), isTorn: false }, true);
+  const only = pages.map((page) => ({ ...page, rows: page.rows.slice(-MOST_ROWS) }));
+  return { ...window, pages: only, isTorn: true };
 }
