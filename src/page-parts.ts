@@ -12,10 +12,11 @@ import type { Parts } from './parts.js';
 import { foldersOf } from './paths.js';
 
 export function pagePartsOf(parts: Parts, desk: Desk, _conversation: Conversation): PageParts {
-  const { facts, config, store, artifacts, personas, audit } = parts;
+  const { facts, config, store, memory, artifacts, personas, audit, zone, clock } = parts;
   return {
     version: facts.version,
     chat: chatPartsOf(parts, desk),
+    memory: { files: memory, history: store, personas, audit, today: () => zone.date(clock.now()) },
     work: { tasks: store, artifacts, chats: store, personas, audit },
     conversations: {
       lists: store,

@@ -238,6 +238,50 @@ export interface ArtifactPage {
   isCut: boolean;
 }
 
+// ── Memory ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface MemoryChat {
+  chatId: string;
+  /** Its title, else its id. */
+  title: string;
+}
+
+export interface MemoryPlaces {
+  /** `library`: the file from which it has what its own leaves out; null: it was deleted. */
+  personas: { id: string; name: string; library: string | null }[];
+  /** Daily logs, newest first, with that of today. `isShown`: a prompt has it. */
+  days: { file: string; isShown: boolean }[];
+}
+
+export interface MemoryText {
+  /** Without byte order mark, with `\n` only. A byte that is no UTF-8 is a lone surrogate. */
+  text: string;
+  /** For `If-Match`. */
+  tag: string;
+  changedAt: number | null;
+  /** A line end counts as two characters. */
+  isCrlf: boolean;
+  /** Characters that a prompt shows at most; null: all. */
+  most: number | null;
+  /** Of the front matter: sentences. */
+  faults: string[];
+}
+
+/** One entry of the history; Undo takes back all of it. */
+export interface MemoryChange {
+  id: string;
+  chatId: string;
+  file: string;
+  at: number;
+  kind: 'turn' | 'flush' | 'night' | 'owner';
+  personaId: string;
+  isUndone: boolean;
+  /** Written after words from outside were read. */
+  isTainted: boolean;
+  /** `tier` null: a line that was added to a daily log, or a whole file. */
+  parts: { tier: 1 | 2 | 3 | null; before: string; after: string }[];
+}
+
 // ── The live line: a WebSocket at `api/board/live` ───────────────────────────────────────────────────────────
 
 /** From the page. */

@@ -4,7 +4,7 @@ import type { Choice } from './channel.js';
 import type { ChatRecord } from './chat-record.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { JournalEntry, TurnInStore, TurnRecord } from './journal.js';
-import type { Tier } from './memory.js';
+import type { Tier, Version } from './memory.js';
 import type { SoughtWords } from './phrase.js';
 import type { StoredMessage } from './transcript.js';
 
@@ -161,4 +161,60 @@ export interface OpenedTurn {
   turn: TurnInStore;
   entries: JournalEntry[];
   records: TurnRecord[];
+}
+
+/** Memory, personas and principles as whole files, which an owner edits. Throws Fault `memory_unavailable`. */
+export interface WholeFiles {
+  /** Those with a folder. */
+  chatFolders(): Promise<ChatId[]>;
+  /** Folders of a chat with a MEMORY.md or PERSONA.md, also of personas that were deleted. */
+  personaFolders(chatId: ChatId): Promise<PersonaId[]>;
+  /** Names of daily logs, newest first: `2026-11-22.md`. */
+  dailyLogs(chatId: ChatId): Promise<string[]>;
+  readFile(place: FilePlace): Promise<WholeFile>;
+  /** Replaces a part of the text that has this tag; all other bytes stay. 'changed': it has another one now. */
+  editFile(
+    place: FilePlace & { personaId: PersonaId },
+    edit: { tag: string; at: number; gone: number; text: string },
+  ): Promise<{ kind: 'written' | 'changed'; file: WholeFile }>;
+}
+
+/** Instead of a chat: the files above all chats. */
+export const EVERY_CHAT: ChatId = 'groups';
+
+export interface FilePlace {
+  chatId: ChatId;
+  /** As in a version: `luna/MEMORY.md`, `luna/PERSONA.md`, `memory/2026-11-22.md`; of every chat: `AGENTS.md`, `personas/luna.md`. */
+  file: string;
+}
+
+export interface WholeFile {
+  /** Without byte order mark, with `\n` only. A byte that is no UTF-8 is a lone surrogate, U+DC80 to U+DCFF. */
+  text: string;
+  /** Of all bytes; `none`: there is no file. */
+  tag: string;
+  changedAt: number | null;
+  /** Line ends of two characters, which count for budgets. */
+  isCrlf: boolean;
+}
+
+/** The history of memory, for the page. */
+export interface HistoryStore {
+  /** Newest first, with those that were undone; of a persona, and of the chat's daily logs. `before`: an `n`. */
+  history(ask: {
+    chatId: ChatId;
+    personaId: PersonaId;
+    before: number | null;
+    most: number;
+  }): Promise<KeptVersion[]>;
+  /** All versions of one change, newest first; empty if it is not kept any more. */
+  changeWith(id: string): Promise<KeptVersion[]>;
+  markUndone(ids: readonly string[]): Promise<void>;
+  /** By id, with their titles. */
+  titles(): Promise<{ id: ChatId; title: string }[]>;
+}
+
+export interface KeptVersion extends Version {
+  n: number;
+  isUndone: boolean;
 }

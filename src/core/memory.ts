@@ -39,9 +39,10 @@ export type TierWrite =
   | { kind: 'refused'; reason: string };
 
 export interface Cause {
-  kind: 'turn' | 'flush' | 'night';
+  /** `owner`: written by hand on the page of the board. */
+  kind: 'turn' | 'flush' | 'night' | 'owner';
   personaId: PersonaId;
-  /** null for a flush. For `night`: the id of the consolidation, whose versions are one change. */
+  /** null for a flush. For `night` and `owner`: the id of the consolidation or the edit, whose versions are one change. */
   turnId: string | null;
   tainted?: true;
 }
@@ -52,13 +53,15 @@ export interface Version {
   personaId: PersonaId;
   /** Relative to the chat's folder: `luna/MEMORY.md`, `memory/2026-11-22.md`. */
   file: string;
-  /** null for the daily log: `before` is empty and `after` is the added line. */
+  /** null for the daily log: `before` is empty and `after` is the added line. Of an owner: the whole file. */
   tier: Tier | null;
   before: string;
   after: string;
   at: number;
   cause: Cause;
 }
+
+export type NewVersion = Omit<Version, 'id' | 'at'>;
 
 /** A write stores its version first and drops it if the write fails. */
 export interface VersionKeeper {
@@ -175,6 +178,8 @@ export interface VersionStore {
     personaId: PersonaId | null;
     most: number;
     turnId?: string;
+    /** Without those of an owner, as people may undo them in a chat. */
+    ofPersonas?: boolean;
   }): Promise<Version[]>;
   promptMemory(room: RoomId, personaId: PersonaId): Promise<PromptMemory | null>;
 }

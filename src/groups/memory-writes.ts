@@ -7,6 +7,7 @@ import type { Log } from '../core/log.js';
 import {
   type Memory,
   type MemoryOwner,
+  type NewVersion,
   netChanges,
   type Tier,
   type TierWrite,
@@ -25,6 +26,7 @@ import {
   tierText,
   withTier,
 } from './tiers.js';
+import { takeBackWhole } from './whole-files.js';
 
 export interface MemoryWritesOptions {
   groupsDir: string;
@@ -37,9 +39,12 @@ export interface MemoryWritesOptions {
 type TakenBack = Awaited<ReturnType<Memory['takeBack']>>;
 
 export function memoryWrites(
-  { groupsDir, versions, clock, newId, log }: MemoryWritesOptions,
+  options: MemoryWritesOptions,
   update: UpdateFile,
 ): Pick<Memory, 'writeTier' | 'writeTiers' | 'appendDaily' | 'takeBack'> {
+  const { groupsDir } = options;
+  const withVersions = recording(options);
+
   return {
     async writeTier(owner, tier, content, seen, options) {
       const outcome = await write(owner, [{ tier, content, seen }], options);
@@ -72,7 +77,7 @@ export function memoryWrites(
     const change = (bytes: Buffer | null) => {
       let next = orNew(bytes);
       const texts: string[] = [];
-      const changes: Omit<Version, 'id' | 'at'>[] = [];
+      const changes: NewVersion[] = [];
       for (const { tier, content, seen } of tiers) {
         const parsed = parseMemory(next);
         const before = tierText(parsed, tier);
@@ -94,8 +99,11 @@ export function memoryWrites(
     await update(memoryFile(groupsDir, owner), change, signal);
     return outcome;
   }
+}
 
-  function withVersions(bytes: Buffer, changes: Omit<Version, 'id' | 'at'>[]): RecordedChange {
+/** A change of a file with its versions. */
+export function recording({ versions, clock, newId, log }: MemoryWritesOptions) {
+  return (bytes: Buffer, changes: NewVersion[]): RecordedChange => {
     const made = changes.map((change) => ({ id: newId(), at: clock.now(), ...change }));
     return {
       bytes,
@@ -114,7 +122,7 @@ export function memoryWrites(
         }
       },
     };
-  }
+  };
 }
 
 async function takeBack(
@@ -123,6 +131,8 @@ async function takeBack(
   change: Version[],
   signal?: AbortSignal,
 ): Promise<TakenBack> {
+  const whole = change.find(({ tier, cause }) => tier === null && cause.kind === 'owner');
+  if (whole) return takeBackWhole(groupsDir, update, whole);
   let isDone = false;
   for (const file of new Set(change.flatMap(({ tier, file }) => (tier === null ? [] : [file])))) {
     const ofFile = change.filter((version) => version.file === file);

@@ -1,5 +1,6 @@
 /** Memory on disk, cached for prompts. All writes use one updater, so an operator's edit is never lost. */
 import { join } from 'node:path';
+import type { WholeFiles } from '../core/board.js';
 import type { Exclusive } from '../core/concurrency.js';
 import { cut, hasMarker } from '../core/cut.js';
 import { datesIn, digest, isDayFile, recentDays } from '../core/daily-log.js';
@@ -18,9 +19,10 @@ import { memoryPath } from '../core/origin.js';
 import { fileUpdater } from '../core/write-whole.js';
 import { archivesOf } from './archives.js';
 import { forgetting } from './forget.js';
-import { type MemoryWritesOptions, memoryWrites } from './memory-writes.js';
+import { type MemoryWritesOptions, memoryWrites, recording } from './memory-writes.js';
 import { archiveFile, archiveFolder, dailyFile, dailyFolder, fromHere, memoryFile } from './paths.js';
 import { isEmpty, parseMemory, tiersBeyond, tierText, wholeText } from './tiers.js';
+import { wholeFiles } from './whole-files.js';
 
 interface MemoryOptions extends MemoryWritesOptions {
   budgets: MemoryBudgets;
@@ -35,7 +37,7 @@ const NOTHING = Buffer.alloc(0);
 const UNSEEN: SeenTier = { cut: true };
 const NO_LOG: { files: number; dates: string[] } = { files: 0, dates: [] };
 
-export function createMemory(options: MemoryOptions): Memory {
+export function createMemory(options: MemoryOptions): Memory & WholeFiles {
   const { groupsDir, budgets, exclusive, versions, clipboardDir = null, agentsDir = null, log } = options;
   const update = fileUpdater(exclusive);
   const principlesFile = join(groupsDir, 'AGENTS.md');
@@ -100,6 +102,7 @@ export function createMemory(options: MemoryOptions): Memory {
     readDaily: async (chatId, date) => (await textOf(dailyFile(groupsDir, chatId, date))).trim(),
     files: (owner) => filesOfOwner(groupsDir, owner),
     ...memoryWrites(options, update),
+    ...wholeFiles(groupsDir, update, options.newId, recording(options)),
     ...forgetting(groupsDir, clipboardDir, agentsDir, update, exclusive, log),
   };
 }

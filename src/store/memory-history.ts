@@ -4,6 +4,7 @@
  */
 
 import { setImmediate as nextPass } from 'node:timers/promises';
+import type { HistoryStore, KeptVersion } from '../core/board.js';
 import type { Part } from '../core/channel.js';
 import { addedLines, hasMarker, lineKey, lineKeys, linesOfText } from '../core/cut.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
@@ -66,6 +67,8 @@ const DROP_OLDEST = `
   delete from version where chat_id = @chatId and persona_id = @personaId and n <= (
     select n from version where chat_id = @chatId and persona_id = @personaId
     order by n desc limit 1 offset ${KEPT_VERSIONS})`;
+const BY_CAUSE = `cause like '%"turnId":"' || @turnId || '"%'`;
+const OF_PERSONAS = `and cause not like '{"kind":"owner"%'`;
 // SQLite recompiles a statement whenever a bare LIMIT parameter is bound, but not for an expression; hence `+ 0`.
 const newestVersions = (which: string) => `
   select ${columns(VERSION)} from version where n in (
@@ -83,11 +86,11 @@ export function versionStore(database: db.Database): VersionStore {
         yield* db.tell(DROP_OLDEST, { chatId, personaId });
       }),
     dropVersion: (id) => database.write([], () => db.tell('delete from version where id = ?', id)),
-    versions: ({ chatId, personaId, most, turnId = null }) =>
+    versions: ({ chatId, personaId, most, turnId = null, ofPersonas = false }) =>
       database.read(function* () {
         const whose = personaId === null ? '' : 'and persona_id = @personaId';
-        const by = turnId === null ? '' : `and cause like '%"turnId":"' || @turnId || '"%'`;
-        const sql = newestVersions(`${whose} ${by}`);
+        const by = turnId === null ? '' : `and ${BY_CAUSE}`;
+        const sql = newestVersions(`${whose} ${by} ${ofPersonas ? OF_PERSONAS : ''}`);
         const rows = yield* db.all<VersionRow>(sql, { chatId, personaId, most, turnId });
         return rows.map((row) => ({ ...row, cause: JSON.parse(row.cause) }));
       }),
@@ -96,6 +99,51 @@ export function versionStore(database: db.Database): VersionStore {
         const sql = `select ${columns(PROMPT_SNAPSHOT)} from given where room_id = ? and persona_id = ?`;
         return (yield* db.one<PromptMemory>(sql, room, personaId)) ?? null;
       }),
+  };
+}
+
+// ── For the page ────────────────────────────────────────────────────────────────────────────────────────────
+
+const KEPT = `${VERSION} n undone`;
+type KeptRow = Some<typeof version, typeof KEPT>;
+// `n + 0`: by the index of the chat, and not down through all versions.
+const SHOWN = `
+  select ${columns(KEPT)} from version where n in (
+    select n from version
+    where chat_id = @chatId and n < @before and (persona_id = @personaId or file like 'memory/%')
+    order by n + 0 desc limit @most + 0)
+  order by n desc`;
+const ONE = `select ${columns(KEPT)} from version where id = ?`;
+const SAME_CHANGE = `
+  select ${columns(KEPT)} from version
+  where chat_id = @chatId and persona_id = @personaId and ${BY_CAUSE} order by n desc`;
+
+function toKept({ undone, ...row }: KeptRow): KeptVersion {
+  return { ...row, cause: JSON.parse(row.cause), isUndone: undone === 1 };
+}
+
+export function historyStore(database: db.Database): HistoryStore {
+  return {
+    history: ({ before, ...ask }) =>
+      database.read(function* () {
+        const newest = before ?? Number.MAX_SAFE_INTEGER;
+        return (yield* db.all<KeptRow>(SHOWN, { ...ask, before: newest })).map(toKept);
+      }),
+    changeWith: (id) =>
+      database.read(function* () {
+        const row = yield* db.one<KeptRow>(ONE, id);
+        if (row === undefined) return [];
+        const found = toKept(row);
+        const { kind, turnId } = found.cause;
+        if (kind !== 'night' && kind !== 'owner') return [found];
+        const { chatId, personaId } = found;
+        return (yield* db.all<KeptRow>(SAME_CHANGE, { chatId, personaId, turnId })).map(toKept);
+      }),
+    markUndone: (ids) =>
+      database.write([], function* () {
+        for (const id of ids) yield* db.tell('update version set undone = 1 where id = ?', id);
+      }),
+    titles: () => database.read(() => db.all('select id, title from chat order by id')),
   };
 }
 

@@ -12,7 +12,7 @@ import type { Database } from './db.js';
 import { recallFeed, saidIn, saidStore } from './feeds.js';
 import { jobStore } from './jobs.js';
 import { journalStore } from './journal.js';
-import { originStore, replayStore, traceStore, versionStore } from './memory-history.js';
+import { historyStore, originStore, replayStore, traceStore, versionStore } from './memory-history.js';
 import { migrate, migratePostgres } from './migrate.js';
 import { liveStore, outboxStore } from './outbox.js';
 import type { PostgresDatabase } from './postgres/connection.js';
@@ -107,6 +107,7 @@ export function storeOn(db: Database): Store {
     ...valueStore(db),
     ...channelStore(db),
     ...versionStore(db),
+    ...historyStore(db),
     ...originStore(db),
     ...traceStore(db),
     ...eraseStore(db),

@@ -150,6 +150,7 @@ describe('query plans', () => {
     // Archives that owe a flush, of all chats and of one view; calls that wait for a person (which ask first whether a task made them); the rooms in which something waits; a page of the board's list; open offers; requests for pairing, and
     // which of the groups among them leaves; of a room, whose messages are read with it, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest. Of the journal, what is
     // forgotten at once, what is new and what has changed as one order, and what one turn or task did. For a page of a log: the calls and memory of its turns, the suspended ones; and the page's own chats. What one turn sent.
+    // The few hundred versions of a chat's memory.
     expect(sorting.map((sql) => /\sfrom "?(\w+)/.exec(sql)?.[1]).sort()).toEqual([
       'archived',
       'archived',
@@ -168,6 +169,7 @@ describe('query plans', () => {
       'turn',
       'turn',
       'turn',
+      'version',
       'version',
     ]);
   });
@@ -401,6 +403,18 @@ async function useViews(store: Store): Promise<void> {
   const version = { chatId: room, personaId, file: 'default/MEMORY.md', tier: 1 as const, cause };
   await store.keepVersion({ ...version, id: 'a', before: 'b', after: 'c', at: NOW });
   await store.versions({ chatId: room, personaId, most: 9 });
+  await store.keepVersion({
+    ...version,
+    id: 'n',
+    before: 'd',
+    after: 'e',
+    at: NOW,
+    cause: { ...cause, kind: 'night' },
+  });
+  await store.history({ chatId: room, personaId, before: null, most: 9 });
+  await store.changeWith('n');
+  await store.markUndone(['n']);
+  await store.titles();
   await store.findWords(room, phraseOf('a'));
   await store.eraseWords(room, phraseOf('b'), FORGOTTEN);
   await store.dropVersion('a');

@@ -144,6 +144,7 @@ async function whence({ store, zone }: Services, version: Version, about: string
   const noted = `noted ${zone.time(version.at)}`;
   const { kind, turnId, personaId } = version.cause;
   if (kind === 'flush') return `${noted}, during a memory flush`;
+  if (kind === 'owner') return `${noted}, by an owner on the page`;
   if (kind === 'night') return `${noted}, during the nightly consolidation`;
   const message = closest(turnId === null ? [] : await store.messages({ turnId }), about);
   if (!message) return `${noted}; the conversation is no longer kept`;

@@ -110,7 +110,7 @@ async function undo(call: CommandCall, turnId: string): Promise<CommandAnswer> {
   if (turnId !== '') return undoTurn(call, turnId);
   const { memory, store, command } = call;
   const effects: CommandEffect[] = [];
-  const versions = await store.versions({ ...activeHere(command), most: MOST_OF_NIGHT });
+  const versions = await store.versions({ ...activeHere(command), most: MOST_OF_NIGHT, ofPersonas: true });
   for (let change = newest(versions); change.length > 0; change = newest(versions)) {
     if (isForbidden(call, change)) return { text: OWNERS_CHANGE_TIER_1, effects };
     const [version] = versions.splice(0, change.length);
@@ -147,7 +147,7 @@ function newest(versions: Version[]): Version[] {
 
 async function undoTurn(call: CommandCall, turnId: string): Promise<CommandAnswer> {
   const { memory, store, command } = call;
-  const ask = { chatId: command.chat.id, personaId: null, most: MOST_OF_TURN, turnId };
+  const ask = { chatId: command.chat.id, personaId: null, most: MOST_OF_TURN, turnId, ofPersonas: true };
   const change = await store.versions(ask);
   if (change.length === 0) return { text: 'There is nothing left to undo.' };
   if (isForbidden(call, change)) return { text: OWNERS_CHANGE_TIER_1 };

@@ -160,6 +160,54 @@ export function keepingContract(under: StoreUnderTest): void {
       expect(await kept()).toEqual(['a']);
     });
 
+    const by = (kind: 'turn' | 'night' | 'owner', turnId: string) => ({
+      cause: { kind, personaId: 'default', turnId },
+    });
+
+    it('of an owner are left out where people undo', async () => {
+      await under.store.keepVersion(versionOf('a'));
+      await under.store.keepVersion(versionOf('b', by('owner', 'e1')));
+      const ask = { chatId: CHAT, personaId: 'default', most: 9 };
+      expect((await under.store.versions({ ...ask, ofPersonas: true })).map(({ id }) => id)).toEqual(['a']);
+      expect(await kept()).toEqual(['b', 'a']);
+    });
+
+    it('are read for the page a part at a time, with those taken back and the daily log of all personas', async () => {
+      const day = { file: 'memory/2026-01-15.md', tier: null, before: '' };
+      await under.store.keepVersion(versionOf('a'));
+      await under.store.keepVersion(versionOf('b', { personaId: 'luna' }));
+      await under.store.keepVersion(versionOf('c', { ...day, personaId: 'luna' }));
+      await under.store.keepVersion(versionOf('d', { ...day, chatId: 'test_2' }));
+      await under.store.keepVersion(versionOf('e'));
+      await under.store.markUndone(['a', 'unknown']);
+      const ask = { chatId: CHAT, personaId: 'default', most: 2 };
+      const first = await under.store.history({ ...ask, before: null });
+      expect(first).toMatchObject([
+        { ...versionOf('e'), isUndone: false },
+        { id: 'c', isUndone: false },
+      ]);
+      const rest = await under.store.history({ ...ask, before: first[1]?.n ?? 0 });
+      expect(rest).toMatchObject([{ ...versionOf('a'), isUndone: true }]);
+    });
+
+    it('of one night or one edit are one change', async () => {
+      await under.store.keepVersion(versionOf('a', by('night', 'n1')));
+      await under.store.keepVersion(versionOf('b', { ...by('night', 'n1'), tier: 2 }));
+      await under.store.keepVersion(versionOf('c', by('turn', 't1')));
+      await under.store.keepVersion(versionOf('d', by('turn', 't1')));
+      await under.store.keepVersion(versionOf('e', by('owner', 'e1')));
+      const change = async (id: string) => (await under.store.changeWith(id)).map((each) => each.id);
+      expect(await change('a')).toEqual(['b', 'a']);
+      expect(await change('c')).toEqual(['c']);
+      expect(await change('e')).toEqual(['e']);
+      expect(await change('unknown')).toEqual([]);
+    });
+
+    it('stand beside the titles of chats', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      expect(await under.store.titles()).toEqual([{ id: CHAT, title: `Title of ${CHAT}` }]);
+    });
+
     it('go, beyond the newest 200 of a persona in a chat', async () => {
       await under.store.keepVersion(versionOf('of luna', { personaId: 'luna' }));
       await under.store.keepVersion(versionOf('elsewhere', { chatId: 'test_2' }));
@@ -384,6 +432,8 @@ export function keepingContract(under: StoreUnderTest): void {
       expect(await kept()).toEqual(['b']);
       expect(await kept(9, 'luna')).toEqual([]);
       expect(await kept(9, 'default', 'test_2')).toEqual(['d']);
+      const shown = await under.store.history({ chatId: CHAT, personaId: 'default', before: null, most: 9 });
+      expect(shown.map(({ id }) => id)).toEqual(['b']);
     });
 
     it('go from what was said and done with tools, however it is written there', async () => {
