@@ -15,6 +15,7 @@ export function pagePartsOf(parts: Parts, desk: Desk, _conversation: Conversatio
   const { facts, config, store, memory, artifacts, personas, audit, zone, clock } = parts;
   return {
     version: facts.version,
+    watch: store.watch,
     chat: chatPartsOf(parts, desk),
     memory: { files: memory, history: store, personas, audit, today: () => zone.date(clock.now()) },
     work: { tasks: store, artifacts, chats: store, personas, audit },

@@ -295,9 +295,12 @@ function isForSocket(request: IncomingMessage, options: BoardOptions): boolean {
 
 /** Loads the sockets that open at a path; null: none do. */
 function socketsAt(path: string, options: BoardOptions): (() => Promise<Sockets>) | null {
-  const { tasks, log, sockets: limits = SOCKET_LIMITS } = options;
+  const { tasks, page, log, sockets: limits = SOCKET_LIMITS } = options;
   if (path === '/ws' && tasks !== undefined) {
     return async () => (await import('./socket.js')).createTaskSockets(tasks, limits, log);
+  }
+  if (path === '/api/board/live' && page !== undefined) {
+    return async () => (await import('./live.js')).createLiveSockets({ ...page, ...page.chat }, limits, log);
   }
   return null;
 }

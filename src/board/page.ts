@@ -1,5 +1,6 @@
 /** The routes of the page's own, each group in a file of its own. */
 import type { Log } from '../core/log.js';
+import type { WatchStore } from '../core/store.js';
 import { type BoardApi, reply } from './api.js';
 import { addChat, type ChatParts } from './chat.js';
 import { addConversations, type ConversationParts } from './conversations.js';
@@ -9,6 +10,7 @@ import { addWork, type WorkParts } from './work.js';
 /** Everything that the page reads and changes. */
 export interface PageParts {
   version: string;
+  watch: WatchStore['watch'];
   chat: ChatParts;
   memory: MemoryParts;
   work: WorkParts;

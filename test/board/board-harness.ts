@@ -1,7 +1,11 @@
 /** The board on a free port, for tests, and what they ask it. */
+import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 import { WebSocket } from 'ws';
+import type { ChatParts } from '../../src/board/chat.js';
 import { type Board, type BoardOptions, startBoard } from '../../src/board/listener.js';
+import type { PageParts } from '../../src/board/page.js';
+import type { Store } from '../../src/core/store.js';
 import { quietLog } from '../harness/quiet.js';
 
 export async function startForTest(changed: Partial<BoardOptions> = {}): Promise<Board> {
@@ -61,4 +65,28 @@ export async function openSocket(
     ...{ line, heard, closed },
     say: (message: unknown) => line.send(typeof message === 'string' ? message : JSON.stringify(message)),
   };
+}
+
+/** The page over a store, without a desk unless one is given. */
+export function pageForTest(
+  store: Store,
+  changed: Partial<Record<keyof ChatParts, unknown>> = {},
+): PageParts {
+  const nothing = async () => {
+    throw new Error('not in this test');
+  };
+  const chat = {
+    feed: store,
+    chat: store.chat,
+    desk: { take: nothing, press: nothing, keep: nothing, watch: () => () => {} },
+    personas: { list: async () => [], create: nothing },
+    audit: { record: async () => {} },
+    commands: [],
+    mediaPath: (file: string) => file,
+    plainArguments: (json: string) => json,
+    now: Date.now,
+    newId: randomUUID,
+    ...changed,
+  } as unknown as ChatParts;
+  return { version: 'test', watch: store.watch, chat };
 }
