@@ -88,5 +88,6 @@ export function pageForTest(
     newId: randomUUID,
     ...changed,
   } as unknown as ChatParts;
-  return { version: 'test', watch: store.watch, chat };
+  const work = { tasks: store, chats: store, personas: chat.personas, audit: chat.audit };
+  return { version: 'test', watch: store.watch, chat, work } as unknown as PageParts;
 }
