@@ -300,7 +300,12 @@ function socketsAt(path: string, options: BoardOptions): (() => Promise<Sockets>
     return async () => (await import('./socket.js')).createTaskSockets(tasks, limits, log);
   }
   if (path === '/api/board/live' && page !== undefined) {
-    return async () => (await import('./live.js')).createLiveSockets({ ...page, ...page.chat }, limits, log);
+    return async () =>
+      (await import('./live.js')).createLiveSockets(
+        { ...page.chat, version: page.version, watch: page.watch },
+        limits,
+        log,
+      );
   }
   return null;
 }

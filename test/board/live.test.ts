@@ -70,7 +70,8 @@ function page() {
       },
     },
   });
-  return { ...given, watch: (...how: Parameters<Store['watch']>) => counted(store.watch(...how)) };
+  given.watch = (...how) => counted(store.watch(...how));
+  return given;
 }
 
 /** A page that looks; `autoPong` as a browser. */

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import type { LiveNews, LogRow, RowPage } from '../../src/board/protocol.js';
+import { raw } from '../board/board-harness.js';
 import { type FakeModel, type ModelScript, startFakeModel } from '../fakes/model.js';
 import { eventually, type Home, makeHome, type Running, run } from '../harness/gateway.js';
 
@@ -220,7 +221,13 @@ describe('the chat of the page', () => {
         return (await answer.json()) as { id: string };
       }),
     );
-    expect((await upload('x', '', Buffer.alloc(20_000_001))).status).toBe(413);
+    const host = new URL(url).host;
+    const head = `POST /api/board/files?name=x HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/octet-stream\r\n`;
+    const refused = await raw(
+      Number(new URL(url).port),
+      `${head}X-Coterie: 1\r\nContent-Length: 20000001\r\n\r\n`,
+    );
+    expect(refused).toMatch(/^HTTP\/1.1 413 /);
     expect((await say('look', { files })).status).toBe(200);
     const shown = await eventually(async () => {
       const row = (await rows()).find(({ text }) => text === 'look');
