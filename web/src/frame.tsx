@@ -19,13 +19,13 @@ const LOAD: Record<PlaceName, () => Promise<{ default: ComponentType }>> = {
 };
 
 export function Frame() {
-  const { frame } = useTexts();
+  const { frame, signIn } = useTexts();
   const name = place.value.name ?? 'chat';
   const isSignIn = isSignedIn.value === false;
   useEffect(() => void begin(), []);
   useEffect(() => {
-    document.title = isSignIn ? 'coterie' : `${frame[name]} · coterie`;
-  }, [frame, name, isSignIn]);
+    document.title = `${isSignIn ? signIn.title : frame[name]} · coterie`;
+  }, [frame, signIn, name, isSignIn]);
   useEffect(() => {
     if (hello.value?.isSetupDue && place.value.name === null) go(addressOf('setup'), true);
   }, [hello.value]);

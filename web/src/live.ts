@@ -4,7 +4,7 @@
  */
 import { batch, signal } from '@preact/signals';
 import type { LiveAsk, LiveNews, LiveSubject } from '../../src/board/protocol.ts';
-import { isSignedIn } from './api.ts';
+import { isSignedIn, read } from './api.ts';
 
 export type Connection = 'connected' | 'reconnecting' | 'offline';
 
@@ -113,6 +113,8 @@ function lost(which: WebSocket): void {
     again = null;
     connect();
   }, pause);
+  // A socket does not say why it was refused: whoever is signed out learns it from a request.
+  if (failures > 1) read('api/board/hello').catch(() => {});
 }
 
 /** Only a hint: a line may work although the browser calls itself offline. */

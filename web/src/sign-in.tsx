@@ -1,6 +1,6 @@
 /** Where a token is asked for: a form, and nothing else of the page. */
-import { useState } from 'preact/hooks';
-import { ask, Refusal } from './api.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { ask, isSignedIn, Refusal } from './api.ts';
 import { useTexts } from './app.ts';
 import { begin } from './session.ts';
 import { filled } from './texts/texts.ts';
@@ -8,6 +8,8 @@ import { filled } from './texts/texts.ts';
 export function SignIn() {
   const { signIn, frame } = useTexts();
   const [fault, setFault] = useState<string | null>(null);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault();
@@ -15,6 +17,7 @@ export function SignIn() {
     try {
       await ask('api/session', { method: 'POST', json: { token } });
       await begin();
+      if (!isSignedIn.value) setFault(signIn.noCookie);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       const { status, retryAfter, message } = error;
@@ -30,7 +33,7 @@ export function SignIn() {
       <form onSubmit={submit}>
         <label>
           {signIn.token}
-          <input type="password" name="token" autocomplete="current-password" required />
+          <input ref={field} type="password" name="token" autocomplete="current-password" required />
         </label>
         <p class="soft small">{signIn.hint}</p>
         <button type="submit" class="primary">

@@ -2,7 +2,7 @@
 import { batch, computed, type ReadonlySignal, signal } from '@preact/signals';
 import type { LogRow, RowPage } from '../../../src/board/protocol.ts';
 import { Refusal, read } from '../api.ts';
-import { follow } from '../live.ts';
+import { connection, follow } from '../live.ts';
 import * as windows from './window.ts';
 
 /** Where the list is to stand after the next change of its rows: at an end, or with this row in sight. */
@@ -31,6 +31,8 @@ export interface Log {
 type Change = (last: windows.LogWindow) => windows.LogWindow;
 
 const AGAIN_MS = 1_500;
+/** Without the line, as behind a proxy that lets no socket through, a conversation is read this often. */
+const WITHOUT_LINE_MS = 3_000;
 /** Until a reader's software has taken the change. */
 const QUIET_MS = 400;
 
@@ -63,9 +65,15 @@ export function openLog(room: string): Log {
     find: (around, key) => begin({ around }, { to: 'row', key }),
     close() {
       isClosed = true;
+      clearInterval(reading);
       stopFollowing?.();
     },
   };
+
+  const reading = setInterval(() => {
+    const isNeeded = connection.peek() !== 'connected' && window.peek() !== null && log.follows;
+    if (isNeeded && !isReading) void log.newest();
+  }, WITHOUT_LINE_MS);
 
   function readPage(values: Record<string, string>): Promise<RowPage> {
     return read(`api/board/rows?${new URLSearchParams({ room, ...values })}`);

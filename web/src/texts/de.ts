@@ -27,6 +27,8 @@ export const de: Texts = {
     hint: 'Er steht als board.token in config.yaml.',
     signIn: 'Anmelden',
     wrong: 'Falscher Token',
+    noCookie:
+      'Der Browser hat das Cookie dieser Seite nicht behalten. Erlaube es und versuche es noch einmal.',
     wait: 'Versuche es in {n} Sekunden noch einmal',
   },
   chat: {

@@ -25,6 +25,7 @@ export const en = {
     hint: 'It is board.token in config.yaml.',
     signIn: 'Sign in',
     wrong: 'Wrong token',
+    noCookie: 'The browser did not keep the cookie of this page. Allow it, and try again.',
     wait: 'Try again in {n} seconds',
   },
   chat: {
