@@ -24,22 +24,28 @@ export interface WorkParts {
 }
 
 const PAGE = 30;
+/** A page that shows several reads them anew at once. */
+const MOST_TASKS = 300;
 /** Of all tasks and turns; the files of others are found at their task. */
 const MOST_ARTIFACTS = 200;
 const GOAL_CHARS = 300;
 const WORDS_CHARS = 300;
 
 const TaskId = z.string().min(1).max(200);
+const Listed = z.object({
+  before: TaskId.optional(),
+  most: z.coerce.number().int().min(1).max(MOST_TASKS).default(PAGE),
+});
 
 export function addWork(api: BoardApi, parts: WorkParts): void {
   const { tasks, artifacts } = parts;
   api.get('/api/board/tasks', async (context) => {
-    const { before } = fieldsIn(context, z.object({ before: TaskId.optional() }));
-    const found = await tasks.tasks(PAGE, before);
+    const { before, most } = fieldsIn(context, Listed);
+    const found = await tasks.tasks(most, before);
     const givers = giversIn(parts);
     const page: TaskPage = {
       tasks: await Promise.all(found.map((task) => itemOf(task, givers))),
-      next: found.length < PAGE ? null : (found.at(-1)?.id ?? null),
+      next: found.length < most ? null : (found.at(-1)?.id ?? null),
     };
     return reply(200, page);
   });

@@ -78,6 +78,9 @@ describe('the list of tasks', () => {
     expect(second.tasks[0]?.id).toBe('k34');
     const last = await read<TaskPage>(`/api/board/tasks?before=${second.next}`);
     expect([last.tasks.map(({ id }) => id), last.next]).toEqual([['k4', 'k3', 'k2', 'k1', 'k0'], null]);
+    const both = await read<TaskPage>('/api/board/tasks?most=60');
+    expect([both.tasks.length, both.next]).toEqual([60, 'k5']);
+    expect((await api.request('/api/board/tasks?most=301')).status).toBe(400);
   });
 
   it('says who delegated one, and in which chat; lines stay lines', async () => {

@@ -1,5 +1,5 @@
 /** A file changed on disk while it was edited here: both texts, and nothing is lost until one has chosen. */
-import { useId, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { useTexts } from '../app.ts';
 import { Dialog } from './dialog.tsx';
 import { Difference } from './difference.tsx';
@@ -20,25 +20,19 @@ export function Conflict({
   cancel: () => void;
 }) {
   const { kit } = useTexts();
-  const id = useId();
   const [text, setText] = useState(mine);
   return (
     <Dialog title={kit.changedMeanwhile} close={cancel} isWide>
       <div class="conflict">
         <div class="both">
-          <div>
-            <label for={`${id}-mine`}>{kit.yours}</label>
-            <textarea
-              id={`${id}-mine`}
-              rows={10}
-              value={text}
-              onInput={({ currentTarget }) => setText(currentTarget.value)}
-            />
-          </div>
-          <div>
-            <label for={`${id}-theirs`}>{kit.onDisk}</label>
-            <textarea id={`${id}-theirs`} rows={10} readOnly value={theirs} />
-          </div>
+          <label>
+            {kit.yours}
+            <textarea rows={10} value={text} onInput={({ currentTarget }) => setText(currentTarget.value)} />
+          </label>
+          <label>
+            {kit.onDisk}
+            <textarea rows={10} readOnly value={theirs} />
+          </label>
         </div>
         <Difference before={theirs} after={text} />
         <div class="buttons">
