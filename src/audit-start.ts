@@ -46,7 +46,8 @@ export async function appendStart(
   const settings = settingsOf(whole, createRedactor(hiddenInLogs(config)), variableKeys);
   const details = noteworthy(settings);
   // A read error shows up when the log is written to.
-  const isConfiguration = ({ kind }: AuditEntry) => kind === 'configuration';
+  const isConfiguration = ({ kind, details }: AuditEntry) =>
+    kind === 'configuration' && details !== undefined;
   const known = await newestEntries(config.dataDir, isConfiguration, 1, MOST_BYTES).catch(() => null);
   const before = known?.lines[0]?.details;
   const credentials = Object.entries(details).filter(([name]) => settings.get(name)?.isSecret);

@@ -22,9 +22,12 @@ import { readYaml, type YamlFile } from './operating/yaml.js';
 type ConfigKeys = z.output<typeof configKeys>;
 
 /** The keys of config.yaml in camel case, with absolute paths and defaults filled in. */
-export type Config = ReturnType<typeof resolveConfig>;
+export interface Config extends ReturnType<typeof resolveConfig> {
+  /** Platforms whose section lacks its token, with the other keys; null for all others. */
+  unready: ReturnType<typeof resolvePlatforms>;
+}
 
-interface From {
+export interface From {
   argumentPath?: string | undefined;
   environment: Record<string, string | undefined>;
   workingDirectory: string;
@@ -43,8 +46,14 @@ export interface LoadedConfig {
 
 export async function loadConfig(from: From): Promise<LoadedConfig> {
   const { file, source } = await readConfigFile(from);
+  return configIn(source, file, from);
+}
+
+/** The same from a text, as if it were in that file. */
+export function configIn(source: string, file: string | null, from: From): LoadedConfig {
   const folder = file === null ? from.workingDirectory : dirname(file);
   const yaml = readYaml(source, folder, from.environment);
+  const lacking = standInForTokens(yaml.data);
   const { parsed, unknown } = parseKnown(configKeys, yaml.data);
   const say = (path: PropertyKey[], message: string, line = yaml.positionOf(path)?.line ?? null) =>
     [
@@ -70,12 +79,36 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
     const count = faults.length === 1 ? 'a fault' : `${faults.length} faults`;
     throw new Fault('configuration', [`The configuration has ${count}:`, ...faults].join('\n'));
   }
-  const keys = parsed.data;
+  const { channels: sections, ...others } = parsed.data;
+  const isLacking = ([name]: [string, unknown]) => lacking.some((each) => each === name);
+  const only = (which: (entry: [string, unknown]) => boolean) =>
+    Object.fromEntries(Object.entries(sections).filter(which)) as ConfigKeys['channels'];
+  const keys = { ...others, channels: only((entry) => !isLacking(entry)) };
   const warnings = [
     ...unknown.map(sayUnknown),
+    ...lacking.map((name) => say(['channels', name], NOT_SET_UP)),
     ...withoutEffect(keys).map(([path, message]) => say(path, message)),
   ];
-  return { config: resolveConfig(keys, folder, from, yaml), keys, warnings, file };
+  const unready = resolvePlatforms({ ...keys, channels: only(isLacking) });
+  return { config: { ...resolveConfig(keys, folder, from, yaml), unready }, keys, warnings, file };
+}
+
+const NOT_SET_UP =
+  'has no token, so this channel is not set up yet; put the token there, or set it up on the page of the board';
+
+/** Lets the other keys of a section without its token be checked all the same. */
+const NO_TOKEN = '0:0';
+
+/** The platforms whose section lacks only the token, which `NO_TOKEN` stands for from now on. */
+function standInForTokens({ channels }: Record<string, unknown>): string[] {
+  const sections = Object(channels) as Record<string, Record<string, unknown> | null>;
+  return CHANNELS.filter(({ name, options }) => {
+    const section = sections[name];
+    if (!('token' in options.shape) || typeof section !== 'object' || Array.isArray(section)) return false;
+    if (section === null || (section.token ?? null) !== null) return false;
+    section.token = NO_TOKEN;
+    return true;
+  }).map(({ name }) => name);
 }
 
 /** Settings that mean nothing without others. */
@@ -94,22 +127,33 @@ function withoutEffect({ model, limits }: ConfigKeys): [path: string[], message:
   return found;
 }
 
+/** Where this process reads it from. */
+export function processFrom(argumentPath: string | undefined, terminal = false): From {
+  return { argumentPath, environment: process.env, workingDirectory: process.cwd(), terminal };
+}
+
 /** Like `loadConfig`, but also applies process-wide settings. */
 export async function processConfig(
   argumentPath: string | undefined,
   terminal = false,
 ): Promise<LoadedConfig> {
-  const from = { argumentPath, environment: process.env, workingDirectory: process.cwd(), terminal };
+  const from = processFrom(argumentPath, terminal);
   const loaded = await loadConfig(from);
   // Process-wide. By default Node gives each address of a host, even the last, only 250 ms.
   setDefaultAutoSelectFamilyAttemptTimeout(loaded.config.network.attemptMs);
   return loaded;
 }
 
-/** --config, else COTERIE_CONFIG, else ./config.yaml. A file named explicitly must exist. */
-async function readConfigFile({ argumentPath, environment, workingDirectory }: From) {
+/** --config, else COTERIE_CONFIG, else ./config.yaml. */
+export function configPlace({ argumentPath, environment, workingDirectory }: From): string {
+  return resolve(workingDirectory, argumentPath ?? (environment.COTERIE_CONFIG || 'config.yaml'));
+}
+
+/** A file named explicitly must exist. */
+async function readConfigFile(from: From) {
+  const { argumentPath, environment } = from;
   const named = argumentPath ?? (environment.COTERIE_CONFIG || undefined);
-  const file = resolve(workingDirectory, named ?? 'config.yaml');
+  const file = configPlace(from);
   try {
     return { file, source: await readFile(file, 'utf8') };
   } catch (error) {

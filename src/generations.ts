@@ -7,7 +7,7 @@ import { appendStart, openAudit } from './audit-start.js';
 import { backgroundOf, createDelegating, createTaskWiring } from './background.js';
 import type { Board, BoardOptions } from './board/listener.js';
 import { createLasting } from './channels/terminal/lasting.js';
-import { type Config, type LoadedConfig, processConfig } from './config.js';
+import { type Config, type LoadedConfig, processConfig, processFrom } from './config.js';
 import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
 import { onAbort, systemClock } from './core/clock.js';
@@ -21,7 +21,7 @@ import { createLog, standardError } from './operating/log.js';
 import { createLearner } from './operating/redact.js';
 import { createParts, type GatewayOptions } from './parts.js';
 import { foldersOf, hiddenFrom } from './paths.js';
-import { createTerminalChannel, type TerminalSettings } from './platforms.js';
+import { createTerminalChannel } from './platforms.js';
 import { hiddenInLogs } from './secrets.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
 
@@ -37,13 +37,14 @@ interface Role {
   /** The lease owner in the store; it belongs to the locks. */
   owner: string;
   platforms: boolean;
-  terminal: Omit<TerminalSettings, 'onEnd' | 'lendTo'> | null;
+  terminal: { interactive: boolean } | null;
   endsWithTerminal(config: Config): boolean;
 }
 
 /** Reads the configuration and opens the log. */
 export async function openRun(file: string | undefined, version: string, stop: AbortSignal) {
-  const read = () => processConfig(file, process.stderr.isTTY === true);
+  const isTerminal = process.stderr.isTTY === true;
+  const read = () => processConfig(file, isTerminal);
   const loaded = await read();
   const { config } = loaded;
   // The prompt writes the log, so that log lines do not disturb what is being typed.
@@ -65,6 +66,7 @@ export async function openRun(file: string | undefined, version: string, stop: A
       for (const warning of again.warnings) log.warn({}, warning);
       return { ...again, config: asBegun(config, again.config, log) };
     },
+    from: processFrom(file, isTerminal),
     config,
     log,
     redact: secrets.redact,
@@ -100,7 +102,15 @@ export async function runGateways(run: OpenedRun, role: Role): Promise<void> {
   const audit = openAudit(run.config, log, run.redact);
   const door = createDoor();
   const terminal = role.terminal && (await openTerminal(run, role.terminal, ends.withTerminal));
-  const shared = { audit, log, version: run.version, show, platforms: role.platforms, owner: role.owner };
+  const shared = {
+    from: run.from,
+    audit,
+    log,
+    version: run.version,
+    show,
+    platforms: role.platforms,
+    owner: role.owner,
+  };
   let unwatchLocks = () => {};
   let loaded = run.loaded;
   for (let isFirst = true; ; isFirst = false) {
@@ -257,10 +267,10 @@ function createDoor() {
 
 async function openTerminal(
   { config, log, lendTo }: OpenedRun,
-  wishes: Omit<TerminalSettings, 'onEnd' | 'lendTo'>,
+  { interactive }: { interactive: boolean },
   onEnd: (failure: unknown) => void,
 ) {
-  return createLasting(await createTerminalChannel(config, { ...wishes, onEnd, lendTo }, log));
+  return createLasting(await createTerminalChannel(config, { interactive, onEnd, lendTo }, log));
 }
 
 /**

@@ -5,7 +5,8 @@ import type { PageParts } from './board/page.js';
 import { argumentsShown } from './conversation/approvals.js';
 import { COMMANDS } from './conversation/commands/list.js';
 import type { Conversation } from './conversation/conversation.js';
-import type { Desk } from './core/board.js';
+import { BOARD_OWNER, type Desk } from './core/board.js';
+import { once } from './core/concurrency.js';
 import { printable } from './core/cut.js';
 import { createMediaFiles } from './media/files.js';
 import type { Parts } from './parts.js';
@@ -16,6 +17,7 @@ export function pagePartsOf(parts: Parts, desk: Desk, _conversation: Conversatio
   return {
     version: facts.version,
     watch: store.watch,
+    setup: setupOf(parts),
     chat: chatPartsOf(parts, desk),
     memory: { files: memory, history: store, personas, audit, today: () => zone.date(clock.now()) },
     work: { tasks: store, artifacts, chats: store, personas, audit },
@@ -51,4 +53,18 @@ function plainArguments(json: string): string {
   } catch {
     return printable(json);
   }
+}
+
+function setupOf(parts: Parts): PageParts['setup'] {
+  const { config, options, store } = parts;
+  const load = once(() => import('./setup.js'));
+  return {
+    isDue: async () => config.model.server === null && (await load()).isSetupDue(config, store),
+    open: once(async () => {
+      const { createConfigWriter } = await import('./config-write.js');
+      const who = { who: BOARD_OWNER, where: null, word: BOARD_OWNER };
+      const writer = createConfigWriter(options.from, parts.audit);
+      return (await load()).createSetup({ ...parts, writer, takeIn: options.takeIn, who });
+    }),
+  };
 }

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createArtifacts } from './artifacts/artifacts.js';
 import type { BoardOptions } from './board/listener.js';
 import { createExports } from './chat-export/export.js';
-import { type Config, modelsOf } from './config.js';
+import { type Config, type From, modelsOf } from './config.js';
 import { createJobAccess } from './conversation/rights.js';
 import type { Channel } from './core/channel.js';
 import { systemClock } from './core/clock.js';
@@ -37,7 +37,7 @@ import { takeLock } from './operating/lock.js';
 import { createMetrics, createSizes } from './operating/metrics.js';
 import { createRedactor } from './operating/redact.js';
 import { foldersOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
-import { createBoard, createPlatforms } from './platforms.js';
+import { createBoard, createLinks, createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { Records } from './replay/records.js';
 import { secretsOf } from './secrets.js';
@@ -62,6 +62,8 @@ const CODE_LETTERS = 'ABCDEFGHJKLMNPQRSTUVWXYZ';
 
 export interface GatewayOptions {
   config: Config;
+  /** Where the configuration is read from. */
+  from: From;
   /** The configuration file's path; null: all defaults. */
   configFile: string | null;
   audit: Audit;
@@ -128,7 +130,8 @@ export async function createParts(options: GatewayOptions) {
     log,
     files: withWorkspace(recallFiles, { folder: foldersOf(config).workspace, log }),
   });
-  const lent = { store, personas, audit, log, show: options.show };
+  const links = createLinks();
+  const lent = { store, personas, audit, log, show: options.show, linking: links.show };
   const serving = options.platforms ? await createPlatforms(config, lent) : [];
   const desk = options.platforms ? createBoard(config) : null;
   const own = [desk, options.terminal].filter((channel) => channel !== null);
@@ -155,6 +158,7 @@ export async function createParts(options: GatewayOptions) {
     redact: clean,
     /** Platforms only; `channels` also has the page and the terminal. */
     serving,
+    links,
     channels,
     /** The channel of the page; null without the HTTP listener. */
     desk,
@@ -173,19 +177,18 @@ export async function createParts(options: GatewayOptions) {
     jobs: createJobs({ store, door, rules: jobRules, clock, newId, alarm }),
     media: await createMediaOf(config, log),
     journal: await createJournalOf(config, store, clean, log),
-    records: new Records({
-      folder: foldersOf(config).records,
-      bytes: config.retention.replayBytes,
-      days: config.retention.days,
-      clean: createRedactor(secretsOf(config)),
-      clock,
-      log,
-    }),
+    records: recordsOf(config, log),
     exports: createExports({ folder: foldersOf(config).exports, feed: store, personas, zone, clock }),
     sizes: createSizes(store, () => mediaBytes(foldersOf(config).media), clock),
     startedAt,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt },
   };
+}
+
+function recordsOf(config: Config, log: Log): Records {
+  const { replayBytes: bytes, days } = config.retention;
+  const clean = createRedactor(secretsOf(config));
+  return new Records({ folder: foldersOf(config).records, bytes, days, clean, clock, log });
 }
 
 async function createMediaOf(config: Config, log: Log) {

@@ -25,6 +25,8 @@ interface Lent {
   log: Log;
   /** Prints a picture made of characters (a QR code) to the terminal. */
   show(picture: string): void;
+  /** The code to be scanned that links a platform; null: linked. */
+  linking?(code: string | null): void;
 }
 
 type PlatformName = (typeof CHANNELS)[number]['name'];
@@ -45,7 +47,7 @@ export async function createPlatforms(config: Config, lent: Lent): Promise<Chann
 export async function createPlatform(
   platform: PlatformName,
   { channels, network }: Config,
-  { store, personas, audit, log, show }: Lent,
+  { store, personas, audit, log, show, linking = () => {} }: Lent,
 ): Promise<Channel | null> {
   const descriptor: ChannelDescriptor | undefined = CHANNELS.find(({ name }) => name === platform);
   const options = channels[platform];
@@ -67,7 +69,9 @@ export async function createPlatform(
       const present = await personas.list(platformId(platform, chat));
       return present.map(({ name }) => name);
     },
+    linking,
     noteLink(number) {
+      linking(null);
       const what = `this gateway was linked to ${number} on ${platform}`;
       void audit.note({ kind: 'link', who: GATEWAY, where: null, what, word: null });
     },
@@ -76,6 +80,21 @@ export async function createPlatform(
     newId: randomUUID,
     log,
   });
+}
+
+export type Links = ReturnType<typeof createLinks>;
+
+/** The code that links WhatsApp, while one is shown. */
+export function createLinks() {
+  let shown: { n: number; text: string } | null = null;
+  let n = 0;
+  return {
+    now: () => shown,
+    show(text: string | null): void {
+      n += 1;
+      shown = text === null ? null : { n, text };
+    },
+  };
 }
 
 export function stateOf(store: Store, channel: string): ChannelState {

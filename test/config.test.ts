@@ -150,6 +150,7 @@ describe('where the configuration is', () => {
       },
       board: { host: '127.0.0.1', port: 8420, token: null },
       secretFiles: [],
+      unready: { telegram: null, discord: null, whatsapp: null },
       variables: [],
     });
   });
@@ -493,7 +494,6 @@ board: { host: 0.0.0.0, token: "\${NONE}" }`,
     ).toEqual([
       'line 2: model.api_key: expected a key',
       'line 2: model.base_url: expected the address of the server that has model.name, like https://api.openai.com/v1',
-      "line 1: channels.telegram.token: expected a bot's token, as @BotFather gave it, but it is missing",
       'line 4: board.token: expected a token, because board.host can be reached from other machines',
       'line 3: access.owners.0: expected ids like telegram_-1001234567890',
     ]);
@@ -593,7 +593,6 @@ access:
       'line 11: conversation.debounce_ms: expected a whole number of 0 or more',
       'line 12: conversation.keep_recent_messages: expected fewer messages than conversation.compact_after_messages',
       'line 13: memory: expected keys and values',
-      "line 15: channels.telegram.token: expected a bot's token, as @BotFather gave it, but it is missing",
       'line 15: channels.telegram.mode: expected one of polling, webhook',
       'line 18: board.port: expected a whole number from 0 to 65535',
       'line 17: board.token: expected a token, because board.host can be reached from other machines',
@@ -1111,6 +1110,35 @@ describe('retention', () => {
     expect(await faultsOf(`retention: { days: ${value}, media_bytes: ${value} }`)).toEqual([
       'line 1: retention.days: expected a whole number of 1 or more, or never',
       'line 1: retention.media_bytes: expected a whole number of 1 or more',
+    ]);
+  });
+});
+
+describe('a channel whose section lacks only its token', () => {
+  it('is not set up yet: a warning, with its other keys kept for later', async () => {
+    const { config, warnings, keys } = await load(
+      'channels:\n  telegram: { api_root: "http://nas:8081/" }\n  discord:\n    token: # later\n',
+    );
+    expect(config.channels.telegram).toBeNull();
+    expect(config.unready.telegram?.apiRoot).toBe('http://nas:8081');
+    expect(config.unready.discord?.apiRoot).toBe('https://discord.com/api');
+    expect(keys.channels.telegram).toBeUndefined();
+    const said = warnings.map((warning) => warning.replace(`${join(folder, 'config.yaml')}, `, ''));
+    expect(said).toEqual([
+      expect.stringMatching(/^line 2: channels\.telegram: has no token, so this channel is not set up yet/),
+      expect.stringMatching(/^line 4: channels\.discord: has no token, so this channel is not set up yet/),
+    ]);
+  });
+
+  it('has its other faults told, and is none with an empty token or a wrong one', async () => {
+    expect(await faultsOf('channels: { telegram: { mode: ring } }')).toEqual([
+      'line 1: channels.telegram.mode: expected one of polling, webhook',
+    ]);
+    expect(await faultsOf('channels: { telegram: { token: "" } }')).toEqual([
+      "line 1: channels.telegram.token: expected a bot's token, as @BotFather gave it",
+    ]);
+    expect(await faultsOf('channels: { telegram: [] }')).toEqual([
+      'line 1: channels.telegram: expected keys and values',
     ]);
   });
 });

@@ -1,10 +1,12 @@
 /** The routes of the page's own, each group in a file of its own. */
 import type { Log } from '../core/log.js';
+import type { Setup } from '../core/setup.js';
 import type { WatchStore } from '../core/store.js';
 import { type BoardApi, reply } from './api.js';
 import { addChat, type ChatParts } from './chat.js';
 import { addConversations, type ConversationParts } from './conversations.js';
 import { addMemory, type MemoryParts } from './memory.js';
+import { addSetup } from './setup.js';
 import { addWork, type WorkParts } from './work.js';
 
 /** Everything that the page reads and changes. */
@@ -15,16 +17,15 @@ export interface PageParts {
   memory: MemoryParts;
   work: WorkParts;
   conversations: ConversationParts;
+  setup: { isDue(): Promise<boolean>; open(): Promise<Setup> };
 }
 
-export function addPage(
-  api: BoardApi,
-  { version, chat, memory, work, conversations }: PageParts,
-  log: Log,
-): void {
-  api.get('/api/board/hello', () => reply(200, { version }));
+export function addPage(api: BoardApi, parts: PageParts, log: Log): void {
+  const { version, chat, memory, work, conversations, setup } = parts;
+  api.get('/api/board/hello', async () => reply(200, { version, isSetupDue: await setup.isDue() }));
   addChat(api, chat, log);
   addMemory(api, memory);
   addWork(api, work);
   addConversations(api, conversations);
+  addSetup(api, setup.open);
 }

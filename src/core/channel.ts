@@ -229,8 +229,11 @@ export interface Channel extends ChannelTraits {
   /** Whether this platform's library threw an uncaught error; the channel then reconnects. */
   survives?(error: unknown): boolean;
 
-  /** For `doctor`: logs in. Throws with the reason. */
-  check?(): Promise<{ identity: string; warnings: string[] }>;
+  /** For `doctor` and the setup: logs in. Throws with the reason. `invite`: the address that adds the bot somewhere. */
+  check?(): Promise<{ identity: string; warnings: string[]; invite?: string }>;
+
+  /** A code to type on the phone with this number, which links the gateway. Throws Fault with the reason. */
+  linkCode?(phone: string): Promise<string>;
 }
 
 /** Unique by (origin, persona, part). */
@@ -308,6 +311,8 @@ export interface ChannelHost<Options> {
   noteLink(number: string): void;
   /** Text art (a QR code), in the terminal or beside the log. */
   show(picture: string): void;
+  /** The code to be scanned, valid until the next; null: linked. */
+  linking(code: string | null): void;
   outward: Outward;
   clock: Clock;
   newId(): string;

@@ -87,6 +87,7 @@ export async function openStage(
     sentPart: async () => null,
     noteLink() {},
     show() {},
+    linking() {},
     state: {
       get: async () => new Map(stored.state),
       async set(values) {

@@ -129,7 +129,7 @@ export function inviteLink(applicationId: string): string {
 }
 
 /** For `doctor`: logs in, and reports what Discord's settings forbid. */
-async function check(api: DiscordApi): Promise<{ identity: string; warnings: string[] }> {
+async function check(api: DiscordApi): Promise<{ identity: string; warnings: string[]; invite: string }> {
   const [me, application, gateway] = await Promise.all([
     api.get<Discord.APIUser>('/users/@me'),
     api.get<Discord.APIApplication>('/oauth2/applications/@me'),
@@ -150,5 +150,6 @@ async function check(api: DiscordApi): Promise<{ identity: string; warnings: str
   } catch (error) {
     warnings.push(`the bot's servers could not be listed: ${failureOf(error).reason}`);
   }
-  return { identity: `${nameOf(me) || 'the bot'} (id ${me.id})`, warnings };
+  const invite = inviteLink(application.id);
+  return { identity: `${nameOf(me) || 'the bot'} (id ${me.id})`, warnings, invite };
 }

@@ -113,6 +113,7 @@ export function createWhatsApp(host: WhatsAppHost) {
       return true;
     },
     check: () => check(state),
+    linkCode: connections.linkCode,
   } satisfies Channel;
 }
 

@@ -91,6 +91,11 @@ export function isLinked(creds: AuthenticationCreds): boolean {
   return creds.account !== undefined && creds.me !== undefined;
 }
 
+/** A code was asked for and not typed: it leaves credentials with which no other code can be had. */
+export function isHalfLinked(creds: AuthenticationCreds): boolean {
+  return creds.account === undefined && creds.me !== undefined;
+}
+
 /** Paired, but never logged in: only a login hands keys to WhatsApp. */
 export function isUnused(creds: AuthenticationCreds): boolean {
   return isLinked(creds) && creds.nextPreKeyId === 1;

@@ -16,7 +16,11 @@ export const whatsapp: ChannelDescriptor<'whatsapp', typeof whatsappOptions> = {
   access: { direct: 'closed', groups: 'listed' },
   async create(host) {
     const { createWhatsApp } = await import('./channel.js');
-    return createWhatsApp({ ...host, onQr: (text) => void showQr(text, host.show, host.log) });
+    const onQr = (text: string) => {
+      host.linking(text);
+      void showQr(text, host.show, host.log);
+    };
+    return createWhatsApp({ ...host, onQr });
   },
 };
 

@@ -6,6 +6,7 @@ import { Fault } from '../../core/errors.js';
 import { closingOf, connect, silenceLibsignal, UNLINKED, type WhatsAppConnection } from './connection.js';
 import { type Credentials, forgetLink, meIn, openCredentials } from './credentials.js';
 import { numberOf } from './ids.js';
+import { askForCode, digitsOf, notLinked } from './link-code.js';
 import type { LinkHost } from './options.js';
 import { createVersions } from './reconnect.js';
 import { storingFirst } from './signal.js';
@@ -24,10 +25,7 @@ export interface Pairing extends LinkHost {
 
 /** Throws when cancelled or when linking fails. */
 export async function pairByPhone(pairing: Pairing): Promise<{ number: string }> {
-  const digits = pairing.phone.replace(/\D/g, '').replace(/^00/, '');
-  if (!/^\d{6,15}$/.test(digits)) {
-    throw new Fault('configuration', 'expected a phone number with its country code, like +49 170 1234567');
-  }
+  const digits = digitsOf(pairing.phone);
   const unsilence = silenceLibsignal(pairing.log);
   try {
     return await untilLinked(pairing, digits);
@@ -69,10 +67,6 @@ async function untilLinked(pairing: Pairing, digits: string): Promise<{ number: 
   throw notLinked(signal.aborted ? 'given up' : reason);
 }
 
-function notLinked(reason: string): Fault {
-  return new Fault('internal', `WhatsApp was not linked: ${reason}`);
-}
-
 const LINKED = new Error('linked');
 
 /** Why it ended: `LINKED`, a fault after which a retry would end the same way, or an error of the connection. */
@@ -97,7 +91,7 @@ async function connectOnce(
     onQr() {
       if (isAsked) return;
       isAsked = true;
-      askForCode(connection.socket, digits).then((code) => show(`${code.slice(0, 4)}-${code.slice(4)}`), end);
+      askForCode(connection.socket, digits).then(show, end);
     },
     onPaired() {
       credentials.linked(clock.now());
@@ -115,26 +109,6 @@ async function connectOnce(
   } finally {
     unlisten();
   }
-}
-
-function refusalOf(code: number): string {
-  const scan = 'scan the QR code that the gateway shows when it is started';
-  return code === 429
-    ? `WhatsApp was asked for too many codes for this number (429): wait some hours, or ${scan}`
-    : `WhatsApp gives no code for this number (${code}): see that it is the account's whole number, with the country code; if it is, ${scan}`;
-}
-
-/** Requests a code, valid once WhatsApp has answered (WhiskeySockets/Baileys#2737). */
-async function askForCode(socket: WASocket, digits: string): Promise<string> {
-  const answered = new Promise<void>((resolve, reject) => {
-    socket.ws.on('CB:iq,type:result,link_code_companion_reg', () => resolve());
-    socket.ws.on('CB:iq,type:error', (answer: BinaryNode) => {
-      const code = Number(getBinaryNodeChild(answer, 'error')?.attrs.code);
-      reject(notLinked(refusalOf(code || 400)));
-    });
-  });
-  const [code] = await Promise.all([socket.requestPairingCode(digits), answered]);
-  return code;
 }
 
 const NEEDED = [

@@ -25,6 +25,7 @@ import {
   accountOf,
   type Credentials,
   forgetLink,
+  isHalfLinked,
   isLinked,
   isUnused,
   meIn,
@@ -34,6 +35,7 @@ import {
 import type { GroupDirectory } from './directory.js';
 import { isLid, markOf, numberOf, plainJid } from './ids.js';
 import type { Login, WhatsAppIntake } from './intake.js';
+import { askForCode, digitsOf, notLinked } from './link-code.js';
 import type { LinkHost, WhatsAppHost } from './options.js';
 import { createAlert } from './restrictions.js';
 import { resending, type SendContext } from './send.js';
@@ -88,7 +90,7 @@ export function createReconnecting(parts: ReconnectParts) {
       if (!isLost) await save(credentials);
       // Late work of the library for this connection must not overwrite the next one's.
       credentials.retire();
-      if (isLost) await forgetLink(state);
+      if (isLost || isHalfLinked(credentials.auth.creds)) await forgetLink(state);
       return closing.kind === 'outdated' ? await versions.refused() : closing;
     } catch (error) {
       return { kind: 'interrupted', reason: describe(error) };
@@ -111,6 +113,7 @@ export function createReconnecting(parts: ReconnectParts) {
 
   return {
     open: (): WhatsAppConnection | null => (isOpen ? current : null),
+    linkCode: (phone: string): Promise<string> => linkCodeOver(current, phone),
     /** Ends the present connection; a new one follows. */
     renew: (reason: Error): void => current?.end(reason),
     /** Ends when the signal has aborted and the last connection is closed. Never rejects. */
@@ -129,6 +132,13 @@ export function createReconnecting(parts: ReconnectParts) {
       status.down('the gateway stops');
     },
   };
+}
+
+async function linkCodeOver(connection: WhatsAppConnection | null, phone: string): Promise<string> {
+  const digits = digitsOf(phone);
+  if (connection === null) throw notLinked('it is not connected just now; try again in a minute');
+  if (isLinked(connection.credentials.auth.creds)) throw notLinked('it is linked already');
+  return askForCode(connection.socket, digits);
 }
 
 /** "Logged out" may also mean that WhatsApp refuses to link us, or withdrew a link before its first use. */
