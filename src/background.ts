@@ -17,6 +17,7 @@ import { startUpkeep } from './operating/upkeep.js';
 import { pagePartsOf } from './page-parts.js';
 import type { Parts } from './parts.js';
 import { foldersOf, PAGE_FILES } from './paths.js';
+import { stateOf } from './platforms.js';
 
 const DAY_MS = 24 * 60 * 60_000;
 
@@ -72,7 +73,7 @@ async function startListener(
   conversation: Conversation,
   tasks: TaskWiring,
 ): Promise<() => Promise<void>> {
-  const { config, options, serving, metrics, sizes, workspace, artifacts, log } = parts;
+  const { config, options, store, serving, metrics, sizes, workspace, artifacts, clock, log } = parts;
   return options.serve({
     ...config.board,
     // Only platforms count: closing the terminal does not make the gateway unready.
@@ -84,6 +85,9 @@ async function startListener(
     artifacts,
     page: parts.desk ? pagePartsOf(parts, parts.desk, conversation) : undefined,
     pageFiles: PAGE_FILES,
+    uploadBytes: config.media.maxBytes,
+    sessions: stateOf(store, 'board'),
+    clock,
     log,
   });
 }

@@ -23,7 +23,10 @@ import {
   ids,
   list,
   mcpServer,
+  NETWORKS,
   needed,
+  network,
+  ORIGINS,
   optional,
   pattern,
   redisAddress,
@@ -31,6 +34,7 @@ import {
   section,
   storeAddress,
   toolGroups,
+  webOrigin,
 } from './config-values.js';
 import { isZone } from './core/dates.js';
 import { PROXY_FORM, proxyOf } from './network/rules.js';
@@ -329,6 +333,8 @@ export const configKeys = z.strictObject({
       host: text('a host name or an address').default('127.0.0.1'),
       port: whole(0, 65_535).default(8420),
       token: optional(text('a token')),
+      trusted_proxies: list(network(), NETWORKS).default([]),
+      origins: list(webOrigin(), ORIGINS).default([]),
     },
     [
       ['token', 'host'],

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import * as z from 'zod';
 import { address, amount, expected, text, webAddress } from './channels/kit/descriptor.js';
 import { TOOL_GROUPS } from './core/tool.js';
@@ -28,6 +29,33 @@ export function pattern(what: string, form: RegExp) {
 
 export function seconds() {
   return amount('a number of seconds above 0', 0.001);
+}
+
+export const NETWORKS = 'a list of addresses and networks, like 127.0.0.1 and 10.0.0.0/8';
+
+export function network() {
+  return z.string(expected(NETWORKS)).check(z.refine(isNetwork, expected(NETWORKS)));
+}
+
+function isNetwork(value: string): boolean {
+  const [address = '', bits, ...more] = value.split('/');
+  const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+  return (
+    more.length === 0 && most > 0 && (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most))
+  );
+}
+
+export const ORIGINS = 'a list of origins, like https://home.example or http://pi.local:8420';
+
+/** As browsers send `Origin`: without a path, also for a page below one. */
+export function webOrigin() {
+  return z.string(expected(ORIGINS)).check(z.refine(isOrigin, expected(ORIGINS)));
+}
+
+function isOrigin(value: string): boolean {
+  if (!/^https?:/i.test(value) || !URL.canParse(value)) return false;
+  const { origin, href } = new URL(value);
+  return href === `${origin}/`;
 }
 
 export function redisAddress() {

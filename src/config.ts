@@ -240,7 +240,7 @@ function resolveConfig(
       // The listener lets only operators in.
       board: { streaming: 'edit' as const, access: rules(access, openTo(BOARD_OWNER, access)) },
     },
-    board: keys.board,
+    board: camel(keys.board),
     /** Values from outside the file. */
     secretFiles,
     variables,

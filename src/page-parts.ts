@@ -34,6 +34,7 @@ function chatPartsOf({ config, store, personas, audit, clock }: Parts, desk: Des
   const media = createMediaFiles({ folder: foldersOf(config).media, newId: randomUUID });
   return {
     ...{ desk, feed: store, personas, audit },
+    uploadBytes: config.media.maxBytes,
     now: () => clock.now(),
     newId: randomUUID,
     chat: store.chat,

@@ -148,7 +148,7 @@ describe('where the configuration is', () => {
           },
         },
       },
-      board: { host: '127.0.0.1', port: 8420, token: null },
+      board: { host: '127.0.0.1', port: 8420, token: null, trustedProxies: [], origins: [] },
       secretFiles: [],
       unready: { telegram: null, discord: null, whatsapp: null },
       variables: [],
@@ -749,6 +749,38 @@ access:
     for (const host of ['0.0.0.0', '"::"', 'example.org', '127.0.0.1.example.org']) {
       expect(await faultsOf(`board: { host: ${host} }`)).toHaveLength(1);
       await load(`board: { host: ${host}, token: long-enough }`);
+    }
+  });
+
+  it('is a proxy that is no address, or an origin that has a path', async () => {
+    const good =
+      'trusted_proxies: [127.0.0.1, 10.0.0.0/8, "::1", "fd00::/8", 0.0.0.0/0], origins: [https://home.example, "http://pi.local:8420/"]';
+    const { config } = await load(`board: { ${good} }`);
+    expect(config.board.trustedProxies).toHaveLength(5);
+    for (const proxy of [
+      'proxy.lan',
+      '10.0.0.0/33',
+      '10.0.0.0/8/8',
+      '10.0.0.0/x',
+      '"fd00::/129"',
+      '""',
+      'true',
+    ]) {
+      const [fault] = await faultsOf(`board: { trusted_proxies: [${proxy}] }`);
+      expect(fault, proxy).toMatch(
+        /^line 1: board\.trusted_proxies\.0: expected a list of addresses and networks/,
+      );
+    }
+    for (const origin of [
+      'home.example',
+      'https://home.example/coterie/',
+      'https://home.example/?a',
+      'ftp://home.example',
+      'https://me:x@home.example',
+      '"*"',
+    ]) {
+      const [fault] = await faultsOf(`board: { origins: [${origin}] }`);
+      expect(fault, origin).toMatch(/^line 1: board\.origins\.0: expected a list of origins/);
     }
   });
 

@@ -79,7 +79,7 @@ export function route<const Route extends RouteConfig>(api: BoardApi, route: Rou
     403: refusal('It came from the page of another site, or under a foreign `Host`.'),
     ...(route.request?.body && {
       413: refusal('The body has more than 2 MB.'),
-      415: refusal('The body is compressed.'),
+      415: refusal('The body is compressed, or not `application/json`.'),
     }),
     500: refusal('A fault of the gateway; its log says which.'),
     503: refusal('The disk or the database cannot be reached right now.'),
@@ -96,7 +96,7 @@ export function jsonBody<Schema extends z.ZodType>(schema: Schema) {
   return { content: { 'application/json': { schema } }, required: true };
 }
 
-/** Parses the body as JSON, regardless of its content type; the `Origin` check rejects pages of other sites. */
+/** Parses the body as JSON; the guard has seen its content type. */
 export function readBody(isOptional = false): MiddlewareHandler<Env> {
   return async (context, next) => {
     const bytes = await bodyOf(context.env.incoming);

@@ -24,20 +24,18 @@ import {
   route,
 } from './api.js';
 import { addArtifacts, addWorkspace } from './files.js';
-import { accessRefusal } from './guard.js';
+import type { DoorOptions } from './guard.js';
 import { addPage, type PageParts } from './page.js';
 import { SOCKET_ANSWERS, SocketMessage } from './schemas.js';
+import { addSessions, type Entrance } from './sign-in.js';
 import { addTasks, STREAM_LIMITS, type StreamLimits } from './tasks.js';
 import { recordWork } from './work.js';
 
-export interface AppOptions {
-  host: string;
-  token: string | null;
+export interface AppOptions extends DoorOptions {
   /** The state of every configured channel, by name. */
   ready(): Record<string, ChannelStatus>;
   /** In Prometheus text format. */
   metrics(): Promise<string>;
-  webhook?: Webhook | undefined;
   /** An absent part is neither offered nor described. */
   tasks?: Tasks | undefined;
   workspace?: Workspace | undefined;
@@ -51,16 +49,18 @@ export interface AppOptions {
 /** `closing` aborts when the listener stops. */
 export function createApp(
   options: AppOptions,
+  entrance: Entrance,
   closing: AbortSignal,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   // Other parts of the process use Node's own Request and Response.
-  return getRequestListener(routes(options, closing).fetch, { overrideGlobalObjects: false });
+  return getRequestListener(routes(options, entrance, closing).fetch, { overrideGlobalObjects: false });
 }
 
-export function routes(options: AppOptions, closing: AbortSignal): BoardApi {
+export function routes(options: AppOptions, entrance: Entrance, closing: AbortSignal): BoardApi {
   const { tasks, workspace, artifacts, webhook, log } = options;
   const api = createApi(log);
-  addState(api, options);
+  addState(api, options, entrance);
+  if (options.pageFiles !== undefined) addSessions(api, options.token, entrance, log);
   if (options.page) recordWork(api, options.page.work.audit);
   if (tasks) {
     addTasks(api, tasks, options.streams ?? STREAM_LIMITS, closing, log);
@@ -68,7 +68,7 @@ export function routes(options: AppOptions, closing: AbortSignal): BoardApi {
   }
   if (workspace) addWorkspace(api, workspace);
   if (artifacts) addArtifacts(api, artifacts, log);
-  if (options.page) addPage(api, options.page, log);
+  if (options.page) addPage(api, options.page, entrance.door, log);
   addDescription(api);
   refuseOtherMethods(api);
   if (webhook) addWebhook(api, webhook);
@@ -89,7 +89,7 @@ const Ready = z.strictObject({
   ),
 });
 
-function addState(api: BoardApi, options: AppOptions): void {
+function addState(api: BoardApi, options: AppOptions, { door }: Entrance): void {
   const open = { method: 'get' as const, security: [] };
   route(api, {
     ...open,
@@ -108,7 +108,7 @@ function addState(api: BoardApi, options: AppOptions): void {
   }).answer((context) => {
     const states = options.ready();
     // An error may contain internal addresses, which probes do not need.
-    const isTrusted = accessRefusal(options, false, context.env.incoming.headers) === null;
+    const isTrusted = door.isTrusted(context.env.incoming);
     const channels = Object.entries(states).map(([name, { connected, since, lastError }]) => [
       name,
       {

@@ -11,7 +11,7 @@ import type { Log } from '../core/log.js';
 import type { Personas } from '../core/persona.js';
 import { type BoardApi, bodyOf, reply, replyWith, streamOf } from './api.js';
 import { headersOf } from './files.js';
-import { MOST_UPLOAD_BYTES, UPLOADS } from './guard.js';
+import { tooLarge, UPLOADS } from './guard.js';
 import { faceOf, type LogParts, pageOf, readLog } from './log-rows.js';
 import { bodyIn, fieldsIn, refused } from './own.js';
 
@@ -23,6 +23,8 @@ export interface ChatParts extends LogParts {
   commands: readonly CommandDescription[];
   /** Of a file that somebody sent. */
   mediaPath(file: string): string;
+  /** Maximum size of a file. */
+  uploadBytes: number;
   audit: Audit;
   newId(): string;
 }
@@ -121,7 +123,7 @@ async function* piecesOf(handle: FileHandle): AsyncGenerator<Uint8Array> {
   }
 }
 
-function addMessages(api: BoardApi, { desk, feed }: ChatParts): void {
+function addMessages(api: BoardApi, { desk, feed, uploadBytes }: ChatParts): void {
   api.get('/api/board/chats', async () => {
     const found = await feed.boardChats();
     const hasMain = found.some(({ chatId }) => chatId === BOARD_MAIN);
@@ -153,8 +155,8 @@ function addMessages(api: BoardApi, { desk, feed }: ChatParts): void {
   api.post(UPLOADS, async (context) => {
     const About = z.object({ name: z.string().min(1).max(256), type: z.string().max(100).default('') });
     const { name, type } = fieldsIn(context, About);
-    const bytes = await bodyOf(context.env.incoming, MOST_UPLOAD_BYTES);
-    if (bytes === 'too large') throw refused(413, { error: 'The file has more than 20 MB.' });
+    const bytes = await bodyOf(context.env.incoming, uploadBytes);
+    if (bytes === 'too large') throw refused(413, { error: tooLarge(uploadBytes) });
     return reply(201, await desk.keep({ name, type: type || 'application/octet-stream', bytes }));
   });
 }

@@ -2,6 +2,7 @@
  * The HTTP listener: its port, start and stop, and connection time-outs. The guard checks every request's head
  * (guard.ts); routes (app.ts) and sockets (socket.ts) are loaded with the first request that needs them.
  */
+import { randomBytes } from 'node:crypto';
 import {
   createServer,
   type IncomingMessage,
@@ -12,11 +13,14 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { OVER, orAfter, systemClock } from '../core/clock.js';
+import type { ChannelState } from '../core/channel.js';
+import { type Clock, OVER, orAfter, systemClock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { AppOptions } from './app.js';
-import { type DoorRefusal, pathOf, refusalOf, refuseUpgrade } from './guard.js';
+import { createDoor, type DoorRefusal, pathOf, refuseUpgrade } from './guard.js';
 import { prepare } from './headers.js';
+import { createPatience, openSessions } from './sessions.js';
+import type { Entrance } from './sign-in.js';
 import type { SocketLimits, Sockets } from './sockets.js';
 import { isOfThePage, pageFrom } from './static.js';
 
@@ -37,8 +41,9 @@ export interface BoardOptions extends AppOptions {
   port: number;
   limits?: ConnectionLimits;
   sockets?: SocketLimits;
-  /** The folder of the page's files; without it there is no page. */
-  pageFiles?: string;
+  /** Sessions of browsers outlast the process here. */
+  sessions?: ChannelState;
+  clock?: Clock;
 }
 
 export type Board = Awaited<ReturnType<typeof startBoard>>;
@@ -65,8 +70,10 @@ const MOST_HEADER_BYTES = 16_384;
 const LOOK_EVERY_MS = 1_000;
 
 export async function startBoard(options: BoardOptions) {
-  const { host, log, limits = LIMITS } = options;
-  const present = createPresent(options, limits);
+  const { host, log, limits = LIMITS, clock = systemClock } = options;
+  const newSession = () => randomBytes(32).toString('base64url');
+  const sessions = await openSessions(options.sessions, clock, newSession);
+  const present = createPresent(options, { sessions, patience: createPatience(clock) }, limits);
   const server = createServer({
     maxHeaderSize: MOST_HEADER_BYTES,
     connectionsCheckingInterval: Math.min(LOOK_EVERY_MS, limits.headersMs),
@@ -122,8 +129,8 @@ function listen(server: Server, { host, port, log }: BoardOptions): Promise<void
 type Present = ReturnType<typeof createPresent>;
 
 /** Of the gateways that follow one another when the configuration changes, the one that answers. */
-function createPresent(first: BoardOptions, limits: ConnectionLimits) {
-  let last = serving(first);
+function createPresent(first: BoardOptions, lasting: Omit<Entrance, 'door'>, limits: ConnectionLimits) {
+  let last = serving(first, lasting);
   let isServing = true;
   let isOver = false;
   let waiting: (() => void)[] = [];
@@ -153,7 +160,10 @@ function createPresent(first: BoardOptions, limits: ConnectionLimits) {
     async replace(next: BoardOptions | null): Promise<void> {
       const before = last;
       isServing = next !== null;
-      if (next !== null) last = serving(next);
+      if (next !== null) {
+        lasting.sessions.keepIn(next.sessions);
+        last = serving(next, lasting);
+      }
       go();
       await before.end(SERVICE_RESTART);
     },
@@ -168,8 +178,10 @@ function createPresent(first: BoardOptions, limits: ConnectionLimits) {
 type Serving = ReturnType<typeof serving>;
 
 /** Routes and sockets of one gateway, loaded with the first request that needs them. */
-function serving(options: BoardOptions) {
-  const { log } = options;
+function serving(options: BoardOptions, lasting: Omit<Entrance, 'door'>) {
+  const { token, log } = options;
+  const { sessions } = lasting;
+  const door = createDoor(options, sessions);
   const closing = new AbortController();
   const answering = new Set<ServerResponse>();
   /** Connections between guard and handshake. */
@@ -180,7 +192,7 @@ function serving(options: BoardOptions) {
 
   return {
     options,
-    closing: closing.signal,
+    door,
     async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
       answering.add(response);
       response.once('close', () => {
@@ -188,7 +200,9 @@ function serving(options: BoardOptions) {
         if (answering.size === 0) settled();
       });
       try {
-        app ??= import('./app.js').then(({ createApp }) => createApp(options, closing.signal));
+        app ??= import('./app.js').then(({ createApp }) =>
+          createApp(options, { door, ...lasting }, closing.signal),
+        );
         (await app)(request, response);
       } catch (error) {
         log.error({ err: error }, 'HTTP listener failed to answer');
@@ -208,7 +222,13 @@ function serving(options: BoardOptions) {
         const { take } = await sockets;
         if (closing.signal.aborted) return refuseUpgrade(socket, { status: 503, error: STOPPING });
         const full = take(request, socket, head);
-        if (full !== null) refuseUpgrade(socket, full);
+        if (full !== null) return refuseUpgrade(socket, full);
+        const session = door.sessionOf(request);
+        if (session === null || token === null) return;
+        socket.once(
+          'close',
+          sessions.whileOpen(session, token, () => socket.destroy()),
+        );
       } catch (error) {
         log.error({ err: error }, 'HTTP listener failed to open a socket');
         refuseUpgrade(socket, { status: 500, error: 'internal error' });
@@ -246,7 +266,7 @@ function answerRequests(server: Server, { pageFiles, log }: BoardOptions, presen
       if (present.isOver()) server.closeIdleConnections();
     });
     const serving = await present.one();
-    const refusal = serving === null ? AWAY : refusalOf(request, serving.options);
+    const refusal = serving === null ? AWAY : serving.door.refusalOf(request);
     if (serving === null || refusal !== null) return refuse(request, response, refusal ?? AWAY);
     begin();
     if (pageFiles === undefined || !isOfThePage(pathOf(request))) return serving.answer(request, response);
@@ -282,7 +302,7 @@ function takeUpgrades(server: Server, present: Present): void {
     );
     const serving = await present.one();
     if (serving === null) return refuseUpgrade(socket, AWAY);
-    const refusal = refusalOf(request, serving.options);
+    const refusal = serving.door.refusalOf(request);
     if (refusal !== null) return refuseUpgrade(socket, refusal);
     await serving.shakeHands(request, socket, head);
   });

@@ -5,6 +5,7 @@ import type { WatchStore } from '../core/store.js';
 import { type BoardApi, reply } from './api.js';
 import { addChat, type ChatParts } from './chat.js';
 import { addConversations, type ConversationParts } from './conversations.js';
+import type { Door } from './guard.js';
 import { addMemory, type MemoryParts } from './memory.js';
 import { addSetup } from './setup.js';
 import { addWork, type WorkParts } from './work.js';
@@ -20,9 +21,12 @@ export interface PageParts {
   setup: { isDue(): Promise<boolean>; open(): Promise<Setup> };
 }
 
-export function addPage(api: BoardApi, parts: PageParts, log: Log): void {
+export function addPage(api: BoardApi, parts: PageParts, door: Door, log: Log): void {
   const { version, chat, memory, work, conversations, setup } = parts;
-  api.get('/api/board/hello', async () => reply(200, { version, isSetupDue: await setup.isDue() }));
+  api.get('/api/board/hello', async ({ env: { incoming } }) => {
+    const signedInBy = door.sessionOf(incoming) === null ? null : 'session';
+    return reply(200, { version, signedInBy, isSetupDue: await setup.isDue() });
+  });
   addChat(api, chat, log);
   addMemory(api, memory);
   addWork(api, work);

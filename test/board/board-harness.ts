@@ -1,5 +1,6 @@
 /** The board on a free port, for tests, and what they ask it. */
 import { randomUUID } from 'node:crypto';
+import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { WebSocket } from 'ws';
 import type { ChatParts } from '../../src/board/chat.js';
@@ -21,6 +22,53 @@ export async function postJson(url: string, body: unknown, headers: Record<strin
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
     body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+}
+
+/** For tests that ask the page's server nothing but `hello`: its other parts are empty. */
+export const PAGE = new Proxy(
+  {
+    version: '1',
+    work: { audit: { record: async () => {} } },
+    setup: { isDue: async () => false },
+  } as object,
+  {
+    get: (parts, name) => Reflect.get(parts, name) ?? {},
+  },
+) as PageParts;
+
+export interface Asked {
+  status: number;
+  headers: IncomingHttpHeaders;
+  text: string;
+}
+
+/** With any headers, those too that fetch does not let one set, and the path as it is. */
+export function ask(
+  { port }: Board,
+  method: string,
+  path: string,
+  { headers = {}, body = '' }: { headers?: Record<string, string>; body?: string } = {},
+): Promise<Asked> {
+  const length = body === '' ? {} : { 'content-length': Buffer.byteLength(body) };
+  return new Promise((resolve, reject) => {
+    const options = {
+      host: '127.0.0.1',
+      port,
+      agent: false,
+      method,
+      path,
+      headers: { ...length, ...headers },
+    };
+    const asked = request(options, (answer) => {
+      let text = '';
+      answer.on('data', (piece) => {
+        text += piece;
+      });
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text }));
+    });
+    asked.on('error', reject);
+    asked.end(body);
   });
 }
 

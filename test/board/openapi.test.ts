@@ -6,8 +6,11 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { routes } from '../../src/board/app.js';
+import { createDoor } from '../../src/board/guard.js';
 import type { Board, BoardOptions } from '../../src/board/listener.js';
+import { createPatience, openSessions } from '../../src/board/sessions.js';
 import { Fault } from '../../src/core/errors.js';
+import { manualClock } from '../fakes/clock.js';
 import { quietLog } from '../harness/quiet.js';
 import { startForTest } from './board-harness.js';
 import { createArtifacts, createTasks, createWorkspace } from './stand-in.js';
@@ -240,7 +243,9 @@ describe('the description', () => {
     expect(JSON.stringify(document)).not.toContain('$schema');
   });
 
-  it('has every route, and the routes have all of it', () => {
+  it('has every route, and the routes have all of it', async () => {
+    const clock = manualClock();
+    const sessions = await openSessions(undefined, clock, () => 'session');
     const app = routes(
       {
         ...(options as BoardOptions),
@@ -252,6 +257,7 @@ describe('the description', () => {
           handle: async () => 200,
         },
       },
+      { door: createDoor(options as BoardOptions, sessions), sessions, patience: createPatience(clock) },
       new AbortController().signal,
     );
     const there = app.routes

@@ -218,7 +218,7 @@ describe('a call of the webhook', () => {
     ];
     for (const path of [...paths, 'http://x/telegram/webhook', '/TELEGRAM/webhook', '/health/../metrics']) {
       const line = await send(
-        `POST ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 15\r\n\r\n{"update_id":7}`,
+        `POST ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{"update_id":7}`,
       );
       expect([400, 401, 404, 405], path).toContain(line.status());
     }
@@ -232,7 +232,8 @@ describe('anybody else', () => {
     const token = 'Authorization: Bearer token\r\n';
     const attempts: [string, number][] = [
       [`POST /metrics HTTP/1.1\r\nHost: x\r\n${endless}`, 401],
-      [`POST /nothing HTTP/1.1\r\nHost: x\r\n${token}${endless}`, 404],
+      [`POST /nothing HTTP/1.1\r\nHost: x\r\n${token}${endless}`, 415],
+      [`POST /nothing HTTP/1.1\r\nHost: x\r\n${token}Content-Type: application/json\r\n${endless}`, 404],
       [`GET /health HTTP/1.1\r\nHost: x\r\n${endless}`, 400],
       [`GET /metrics HTTP/1.1\r\nHost: x\r\n${token}Content-Length: 5\r\n\r\n`, 400],
     ];
