@@ -17,7 +17,7 @@ import type { ChannelState } from '../core/channel.js';
 import { type Clock, OVER, orAfter, systemClock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { AppOptions } from './app.js';
-import { createDoor, type DoorRefusal, pathOf, refuseUpgrade } from './guard.js';
+import { createDoor, type DoorRefusal, pathOf, refuseUpgrade, UPLOADS } from './guard.js';
 import { prepare } from './headers.js';
 import { createPatience, openSessions } from './sessions.js';
 import type { Entrance } from './sign-in.js';
@@ -28,6 +28,8 @@ interface ConnectionLimits {
   /** Time-out for a request's headers; also for a silent connection. */
   headersMs: number;
   requestMs: number;
+  /** For a request that brings a file. */
+  uploadMs?: number;
   /** Between two requests; longer than proxies keep connections, so that they do not use one that is closing. */
   idleMs: number;
   /** Without a byte in either direction while an answer is sent. */
@@ -55,6 +57,7 @@ export const LIMITS: ConnectionLimits = {
   silenceMs: 60_000,
   awayMs: 10_000,
 };
+const UPLOAD_MS = 600_000;
 const SOCKET_LIMITS: SocketLimits = { most: 256, heartbeatMs: 30_000, unreadBytes: 8_000_000 };
 /** Time for running requests once the listener, or what it serves, ends. */
 const CLOSE_MS = 2000;
@@ -78,7 +81,7 @@ export async function startBoard(options: BoardOptions) {
     maxHeaderSize: MOST_HEADER_BYTES,
     connectionsCheckingInterval: Math.min(LOOK_EVERY_MS, limits.headersMs),
     headersTimeout: limits.headersMs,
-    requestTimeout: limits.requestMs,
+    requestTimeout: limits.uploadMs ?? UPLOAD_MS,
     keepAliveTimeout: limits.idleMs,
     // From Node 22.21 on; before, every upgrade offer is an `upgrade` event.
     shouldUpgradeCallback: (request: IncomingMessage) => isForSocket(request, present.last().options),
@@ -254,7 +257,8 @@ function serving(options: BoardOptions, lasting: Omit<Entrance, 'door'>) {
   };
 }
 
-function answerRequests(server: Server, { pageFiles, log }: BoardOptions, present: Present): void {
+function answerRequests(server: Server, options: BoardOptions, present: Present): void {
+  const { pageFiles, log, limits = LIMITS } = options;
   let page: Promise<RequestListener> | null = null;
 
   async function take(request: IncomingMessage, response: ServerResponse, begin: () => void): Promise<void> {
@@ -269,6 +273,7 @@ function answerRequests(server: Server, { pageFiles, log }: BoardOptions, presen
     const refusal = serving === null ? AWAY : serving.door.refusalOf(request);
     if (serving === null || refusal !== null) return refuse(request, response, refusal ?? AWAY);
     begin();
+    if (pathOf(request) !== UPLOADS) giveUpAfter(limits.requestMs, request, response);
     if (pageFiles === undefined || !isOfThePage(pathOf(request))) return serving.answer(request, response);
     page ??= pageFrom(pageFiles, log);
     (await page)(request, response);
@@ -280,6 +285,17 @@ function answerRequests(server: Server, { pageFiles, log }: BoardOptions, presen
     'checkContinue',
     (request, response) => void take(request, response, () => response.writeContinue()),
   );
+}
+
+/** The server's own time-out is that of the longest requests. */
+function giveUpAfter(ms: number, request: IncomingMessage, response: ServerResponse): void {
+  if (request.complete) return;
+  const { socket } = request;
+  const timer = setTimeout(() => {
+    if (response.headersSent) socket.destroy();
+    else socket.end('HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n', () => socket.destroy());
+  }, ms);
+  for (const over of ['end', 'close']) request.once(over, () => clearTimeout(timer));
 }
 
 /** Closes the connection if the request has an unread rest. */

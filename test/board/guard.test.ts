@@ -1,6 +1,7 @@
 /** Who gets past the guard: pages of other sites and ports, foreign hosts, proxies and who pretends to be one, bodies. */
 import { createServer, request, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Board, BoardOptions } from '../../src/board/listener.js';
 import { ask, PAGE, raw, startForTest } from './board-harness.js';
@@ -388,5 +389,42 @@ describe('a body', () => {
     expect((await post(board, files, { ...octets, 'content-encoding': 'gzip' })).status).toBe(415);
     expect((await ask(board, 'POST', files, { headers: { authorization } })).status).toBe(415);
     expect((await ask(board, 'POST', files, { headers: octets, body: 'x' })).status).toBe(401);
+  });
+
+  it('that is a file may take its time, and another may not', async () => {
+    const limits = {
+      headersMs: 300,
+      requestMs: 300,
+      idleMs: 300,
+      silenceMs: 5_000,
+      awayMs: 0,
+      uploadMs: 60_000,
+    };
+    const board = await start({ limits });
+    const slowly = async (path: string, type: string): Promise<string> => {
+      const socket = connect(board.port, '127.0.0.1');
+      let heard = '';
+      socket.on('data', (data) => {
+        heard += data;
+      });
+      const closed = new Promise((resolve) => socket.on('error', () => {}).once('close', resolve));
+      socket.write(
+        `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nX-Coterie: 1\r\n` +
+          `Content-Type: ${type}\r\nContent-Length: 20\r\nConnection: close\r\n\r\n`,
+      );
+      for (let n = 0; n < 20 && socket.writable; n++) {
+        socket.write('7');
+        await pause(50);
+      }
+      await closed;
+      return heard;
+    };
+    const [file, other] = await Promise.all([
+      slowly('/api/board/files?name=a', 'application/octet-stream'),
+      slowly('/api/tasks', 'application/json'),
+    ]);
+    // The desk is none here, so that 500 is how a file arrives.
+    expect(file).toMatch(/^HTTP\/1\.1 500/);
+    expect(other).toMatch(/^$|^HTTP\/1\.1 408/);
   });
 });
