@@ -20,7 +20,7 @@ export async function openSessions(first: ChannelState | undefined, clock: Clock
   const kept = await first?.get([NAME]);
   let place = first;
   /** When each is over, by hash. */
-  let open = new Map<string, number>(JSON.parse(kept?.get(NAME) ?? '[]') as [string, number][]);
+  const open = new Map<string, number>(JSON.parse(kept?.get(NAME) ?? '[]') as [string, number][]);
   const users = new Map<string, Set<() => void>>();
   let last: Promise<void> = Promise.resolve();
 
@@ -29,13 +29,20 @@ export async function openSessions(first: ChannelState | undefined, clock: Clock
     return end === undefined || end <= clock.now() ? null : end;
   }
 
-  /** One after the other: each writes all of them. */
+  function apply(act: (sessions: Map<string, number>) => void, sessions: Map<string, number>): void {
+    act(sessions);
+    for (const [hash, end] of sessions) {
+      if (end <= clock.now() || sessions.size > MOST_SESSIONS) sessions.delete(hash);
+    }
+  }
+
+  /** One after the other: each writes all of them. What ends meanwhile does not come back. */
   function change(act: (sessions: Map<string, number>) => void): Promise<void> {
     const done = last.then(async () => {
-      const next = new Map([...open].filter(([, end]) => end > clock.now()));
-      act(next);
-      await place?.set(new Map([[NAME, JSON.stringify([...next].slice(-MOST_SESSIONS))]]));
-      open = new Map([...next].slice(-MOST_SESSIONS));
+      const next = new Map(open);
+      apply(act, next);
+      await place?.set(new Map([[NAME, JSON.stringify([...next])]]));
+      apply(act, open);
     });
     // Its own caller hears of a failure; the next change is tried all the same.
     last = done.catch(() => {});

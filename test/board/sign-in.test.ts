@@ -187,6 +187,30 @@ describe('a session', () => {
     expect(await closed).toBe(true);
   });
 
+  it('that ends while others begin does not come back', async () => {
+    const sessions = createState();
+    const set = sessions.set.bind(sessions);
+    const board = await start({ sessions });
+    const cookie = cookieIn(await signIn(board));
+    let goOn: (() => void) | null = null;
+    sessions.set = async (values) => {
+      await new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      sessions.set = async () => {
+        throw new Error('the disk is full');
+      };
+      return set(values);
+    };
+    const other = signIn(board);
+    await expect.poll(() => goOn).not.toBeNull();
+    const out = ask(board, 'DELETE', '/api/session', { headers: { cookie } });
+    await expect.poll(() => statusWith(board, cookie)).toBe(401);
+    (goOn as (() => void) | null)?.();
+    expect([(await other).status, (await out).status]).toEqual([204, 500]);
+    expect(await statusWith(board, cookie)).toBe(401);
+  });
+
   it('is over at once where the disk is full, and none begins then', async () => {
     const sessions = createState();
     const board = await start({ sessions });
