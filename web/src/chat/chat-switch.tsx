@@ -10,10 +10,9 @@ import { slugOf } from './slug.ts';
 export const MAIN = 'board_main';
 const PREFIX = 'board_';
 
-export function ChatSwitch({ chat }: { chat: string }) {
-  const { chat: texts } = useTexts();
+/** The ids of all chats of the page, this one among them. */
+export function useChats(chat: string): string[] {
   const [known, setKnown] = useState<string[]>([]);
-  const [isNew, setNew] = useState(false);
   useEffect(() => {
     const reread = () =>
       void chats().then(
@@ -24,33 +23,42 @@ export function ChatSwitch({ chat }: { chat: string }) {
     reread();
     return onChange('conversations', reread);
   }, []);
-  const all = [MAIN, ...new Set([...known, chat].filter((each) => each !== MAIN))];
+  return [MAIN, ...new Set([...known, chat].filter((each) => each !== MAIN))];
+}
+
+export interface Switching {
+  chat: string;
+  /** Their ids. */
+  chats: readonly string[];
+  /** Asks for the title of a new one. */
+  begin: () => void;
+}
+
+export function ChatSwitch({ chat, chats, begin }: Switching) {
+  const { chat: texts } = useTexts();
   return (
-    <>
-      <select
-        class="chat-switch"
-        aria-label={texts.chats}
-        value={chat}
-        onChange={({ currentTarget }) => {
-          const { value } = currentTarget;
-          if (value !== '') return go(addressOf('chat', value === MAIN ? [] : [value]));
-          currentTarget.value = chat;
-          setNew(true);
-        }}
-      >
-        {all.map((each) => (
-          <option key={each} value={each}>
-            {each === MAIN ? texts.mainChat : each.slice(PREFIX.length).replaceAll('-', ' ')}
-          </option>
-        ))}
-        <option value="">{texts.newChat}</option>
-      </select>
-      {isNew && <NewChat close={() => setNew(false)} />}
-    </>
+    <select
+      class="chat-switch"
+      aria-label={texts.chats}
+      value={chat}
+      onChange={({ currentTarget }) => {
+        const { value } = currentTarget;
+        if (value !== '') return go(addressOf('chat', value === MAIN ? [] : [value]));
+        currentTarget.value = chat;
+        begin();
+      }}
+    >
+      {chats.map((each) => (
+        <option key={each} value={each}>
+          {each === MAIN ? texts.mainChat : each.slice(PREFIX.length).replaceAll('-', ' ')}
+        </option>
+      ))}
+      <option value="">{texts.newChat}</option>
+    </select>
   );
 }
 
-function NewChat({ close }: { close: () => void }) {
+export function NewChat({ close }: { close: () => void }) {
   const { chat, kit } = useTexts();
   return (
     <Dialog title={chat.newChat} close={close}>

@@ -9,7 +9,7 @@ import { Row, type RowActions } from '../kit/row.tsx';
 import { onChange } from '../live.ts';
 import { place } from '../place.ts';
 import './chat.css';
-import { ChatSwitch, MAIN } from './chat-switch.tsx';
+import { ChatSwitch, MAIN, NewChat, useChats } from './chat-switch.tsx';
 import { Composer } from './composer.tsx';
 import { Faces } from './faces.tsx';
 import { Offers } from './offers.tsx';
@@ -27,6 +27,8 @@ function OneChat({ chat }: { chat: string }) {
   const log = useLog(chat);
   const { active, personas, reread } = usePersonas(chat);
   const known = useCommands();
+  const [isNewChat, setNewChat] = useState(false);
+  const switching = { chat, chats: useChats(chat), begin: () => setNewChat(true) };
   const writing = useComputed(() => writingIn(log.rows.value));
   const isUnderWay = useComputed(
     () =>
@@ -43,6 +45,7 @@ function OneChat({ chat }: { chat: string }) {
       <h1 class="hidden">{frame.chat}</h1>
       <div class="chat-head">
         <Faces
+          switching={switching}
           chat={chat}
           active={active}
           personas={personas}
@@ -50,7 +53,7 @@ function OneChat({ chat }: { chat: string }) {
           say={sayHere}
           reread={reread}
         />
-        <ChatSwitch chat={chat} />
+        <ChatSwitch {...switching} />
       </div>
       <LogList log={log} draw={draw}>
         {isEmpty && (
@@ -69,6 +72,7 @@ function OneChat({ chat }: { chat: string }) {
         }}
         stop={() => say(chat, '/stop')}
       />
+      {isNewChat && <NewChat close={() => setNewChat(false)} />}
     </div>
   );
 }

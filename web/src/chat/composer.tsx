@@ -50,6 +50,8 @@ export function Composer({
     setText('');
     keepDraft(chat, '');
     clear();
+    // On a phone, the keyboard would come back over what one wants to read.
+    if (matchMedia('(pointer: fine)').matches) field.current?.focus();
   }
   const completion = useCompletion(text, setText, commands);
   const composing = useComposing();

@@ -7,6 +7,7 @@ import { Dialog } from '../kit/dialog.tsx';
 import { Face } from '../kit/face.tsx';
 import { Icon } from '../kit/icons.tsx';
 import { moveFocus } from '../kit/tabs.tsx';
+import { ChatSwitch, type Switching } from './chat-switch.tsx';
 import { suggested } from './composer.tsx';
 import { createPersona } from './requests.ts';
 
@@ -17,6 +18,7 @@ export function Faces({
   writing,
   say,
   reread,
+  switching,
 }: {
   chat: string;
   /** The ID of the one that answers. */
@@ -27,6 +29,7 @@ export function Faces({
   say: (text: string) => void;
   /** Asks for the personas again. */
   reread: () => void;
+  switching: Switching;
 }) {
   const { chat: texts } = useTexts();
   const [isNew, setNew] = useState(false);
@@ -60,7 +63,7 @@ export function Faces({
       >
         <Icon name="plus" />
       </button>
-      {personas.length > 1 && <Menu active={active} personas={personas} say={say} />}
+      <Menu switching={switching} active={active} personas={personas} say={say} />
       {isNew && (
         <NewPersona
           chat={chat}
@@ -76,10 +79,12 @@ export function Faces({
 }
 
 function Menu({
+  switching,
   active,
   personas,
   say,
 }: {
+  switching: Switching;
   active: string;
   personas: readonly BoardPersona[];
   say: (text: string) => void;
@@ -87,16 +92,30 @@ function Menu({
   const { chat } = useTexts();
   const id = useId();
   const menu = useRef<HTMLDivElement>(null);
+  const opener = useRef<HTMLButtonElement>(null);
   const act = (work: () => void) => () => {
     menu.current?.hidePopover();
     work();
   };
   return (
     <>
-      <button type="button" class="icon quiet" aria-label={chat.who} title={chat.who} popovertarget={id}>
+      <button
+        ref={opener}
+        type="button"
+        class="icon quiet"
+        aria-label={chat.who}
+        title={chat.who}
+        popovertarget={id}
+      >
         <Icon name="more" />
       </button>
-      <div ref={menu} id={id} popover="auto" class="who">
+      <div
+        ref={menu}
+        id={id}
+        popover="auto"
+        class="who"
+        onBeforeToggle={() => below(menu.current, opener.current)}
+      >
         <ul class="list">
           {personas.map(({ id: persona, name, present }) => (
             <li key={persona} class="row">
@@ -123,9 +142,19 @@ function Menu({
           ))}
         </ul>
         <p class="tiny soft">{chat.whoHears}</p>
+        <ChatSwitch {...switching} begin={act(switching.begin)} />
       </div>
     </>
   );
+}
+
+/** Below what opens it, within the screen. */
+function below(menu: HTMLElement | null, opener: HTMLElement | null): void {
+  if (menu === null || opener === null) return;
+  const { left, bottom } = opener.getBoundingClientRect();
+  const wide = Math.min(416, innerWidth - 32);
+  menu.style.inset = `${bottom + 8}px auto auto ${Math.max(16, Math.min(left, innerWidth - wide - 16))}px`;
+  menu.style.margin = '0';
 }
 
 export function NewPersona({

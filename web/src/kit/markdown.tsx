@@ -175,8 +175,8 @@ function leafOf(token: Token, level: number, isOpen: boolean): ComponentChild[] 
   }
   if (type === 'code_inline') return [<code>{content}</code>];
   if (type === 'hr') return [<hr />];
-  if (type === 'hardbreak') return [<br />];
-  if (type === 'softbreak') return ['\n'];
+  // In a chat, a line that ends is meant to end.
+  if (type === 'hardbreak' || type === 'softbreak') return [<br />];
   // A picture would tell its server who reads this: it is a link.
   if (type === 'image') return [linkOf(textOf(token, 'src'), [content || textOf(token, 'src')])];
   return [content];

@@ -204,7 +204,7 @@ function RememberedLines({
     <div class="remembered">
       {remembered.map(({ version, chatId, personaId, file, tier, line }) => (
         <p key={version}>
-          <span class="soft">{kit.remembered}</span> <q>{line}</q> ·{' '}
+          <span class="soft">{kit.remembered}</span> <q>{line.replace(/^\s*[-*+] /, '')}</q> ·{' '}
           <a
             href={addressOf('memory', [chatId, personaId], {
               file,
