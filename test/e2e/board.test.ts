@@ -231,13 +231,11 @@ describe('the chat of the page', () => {
     expect((await say('look', { files })).status).toBe(200);
     const shown = await eventually(async () => {
       const row = (await rows()).find(({ text }) => text === 'look');
-      return row?.files?.[1]?.address ? row : null;
+      return row?.files?.every(({ address }) => address !== null) ? row : null;
     }, 'the files were taken');
     expect(shown.files?.map(({ name }) => name)).toEqual(['a.png', evil, 'big.bin']);
-    // Nobody could read it.
-    expect(shown.files?.[2]?.address).toBeNull();
     const [picture, script] = await Promise.all(
-      (shown.files ?? []).slice(0, 2).map(({ address }) => fetch(`${url}/${address}`)),
+      (shown.files ?? []).map(({ address }) => fetch(`${url}/${address}`)),
     );
     expect(Buffer.from((await picture?.arrayBuffer()) ?? new ArrayBuffer())).toEqual(png);
     expect(picture?.headers.get('content-type')).toBe('image/png');
