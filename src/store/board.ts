@@ -56,10 +56,12 @@ interface Unseen {
   since: number;
 }
 
+/** As the index says it: one over all messages would draw statements of the route away from what waits. */
+const IN_LOG = `room_id = @room and author_kind <> 'gateway'`;
 const RESETS =
   'select persona_id as personaId, reset_at as resetAt from view where room_id = ? and reset_at > 0';
 const RESET_TIME = `
-  select received_at from message where room_id = @room and id <= @reset order by id desc limit 1`;
+  select received_at from message where ${IN_LOG} and id <= @reset order by id desc limit 1`;
 
 function* forgottenIn(room: RoomId): db.Verb<Unseen> {
   const resets = new Map<string, number>();
@@ -77,7 +79,7 @@ function* forgottenIn(room: RoomId): db.Verb<Unseen> {
 
 type Way = 'older' | 'newer';
 
-const SEEN_MESSAGE = `room_id = @room and id > @floor and author_kind <> 'gateway'
+const SEEN_MESSAGE = `${IN_LOG} and id > @floor
   and (text <> '' or words is not null or attachments is not null or author_kind = 'persona')
   and not exists (
     select 1 from message as later
@@ -90,7 +92,8 @@ const LOGGED_MESSAGE = columns(
 // A choice without a command is a press that changed nothing. After the reset, what it forgot is not shown by a command either.
 const SEEN_COMMAND = `room_id = @room and name <> 'choice' and after_message >= @reset`;
 // A greeting is a message, and files that a turn made belong to its answer.
-const SEEN_OUTBOX = `chat_id = @chatId and substr(origin, 1, 5) <> 'turn:' and thread_id is not distinct from @threadId
+const BESIDE = `chat_id = @chatId and substr(origin, 1, 5) <> 'turn:'`;
+const SEEN_OUTBOX = `${BESIDE} and thread_id is not distinct from @threadId
   and created_at >= @since and state <> 'dropped' and origin not like 'greeting:%' and origin not like 'tool:%:made'
   and not (origin like 'command:%' and persona_id <> '')`;
 const UNSAID = `room_id = @room and state in ('failed', 'parked', 'aborted') and first_message > @reset`;
@@ -203,8 +206,8 @@ function rank(entry: LogEntry | undefined): number {
 }
 
 const NEWEST = ORDER.map((source) => {
-  const where =
-    source === 'outbox' ? `chat_id = @chatId and substr(origin, 1, 5) <> 'turn:'` : 'room_id = @room';
+  const inRoom = source === 'message' ? IN_LOG : 'room_id = @room';
+  const where = source === 'outbox' ? BESIDE : inRoom;
   return [source, `select max(id) from ${source} where ${where}`] as const;
 }).filter(([source]) => source !== 'turn');
 const NEWEST_UNSAID = `
@@ -266,16 +269,12 @@ function* newerThan(room: RoomId, gap: Gap, most: number, forgotten: Unseen) {
 const TURN = 'select batch, finished_at as finishedAt from turn where id = ?';
 const SAID_BY = `
   select id, received_at as at from message
-  where room_id = @room and id > @after and turn_id = @turn and author_kind = 'persona' order by id limit 1`;
+  where ${IN_LOG} and id > @after and turn_id = @turn and author_kind = 'persona' order by id limit 1`;
 const lastUntil = (table: string, time: string, where: string) =>
   `select id from ${table} where ${where} and ${time} <= @at order by id desc limit 1`;
-const LAST_MESSAGE = lastUntil('message', 'received_at', 'room_id = @room');
+const LAST_MESSAGE = lastUntil('message', 'received_at', IN_LOG);
 const LAST_COMMAND = lastUntil('command', 'received_at', 'room_id = @room');
-const LAST_OUTBOX = lastUntil(
-  'outbox',
-  'created_at',
-  `chat_id = @chatId and substr(origin, 1, 5) <> 'turn:'`,
-);
+const LAST_OUTBOX = lastUntil('outbox', 'created_at', BESIDE);
 const LAST_UNSAID = `
   select finished_at as turnAt, id as turn from turn
   where room_id = @room and state in ('failed', 'parked', 'aborted') and finished_at <= @at
@@ -331,7 +330,8 @@ const OF_BOARD = `channel = '${BOARD}'`;
 const PERSONAS = `select id, active_persona as active, invited, away from chat where ${OF_BOARD} order by id`;
 const CHATS = `
   select id as chatId, coalesce((
-    select received_at from message where room_id = chat.id order by message.id desc limit 1), 0) as at
+    select received_at from message
+    where room_id = chat.id and author_kind <> 'gateway' order by message.id desc limit 1), 0) as at
   from chat where ${OF_BOARD} order by 2 desc, id`;
 
 export function boardFeed(database: db.Database): BoardFeed {

@@ -109,7 +109,7 @@ export const message = table('message', {
     .on(t.chatId, t.account, t.moves, t.platformMessageId)
     .where(sql`${t.edited} = 0 and ${t.platformMessageId} is not null`),
   index('message_edited').on(t.chatId, t.account, t.moves, t.platformMessageId).where(sql`${t.edited} = 1`),
-  index('message_in_room').on(t.roomId, t.id),
+  index('message_in_room').on(t.roomId, t.id).where(sql`${t.authorKind} <> 'gateway'`),
   index('message_waiting').on(t.roomId, t.id).where(sql`${t.state} = 'waiting'`),
 ]);
 
