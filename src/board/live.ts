@@ -83,9 +83,9 @@ class LiveSession implements SocketSession {
     this.hub.close(this);
   }
 
-  say(news: string): void {
+  say(news: Buffer): void {
     if (this.isOver) return;
-    this.line.send(news);
+    this.line.send(news, { binary: false });
     if (this.line.bufferedAmount > this.unreadBytes) this.line.terminate();
   }
 }
@@ -130,9 +130,7 @@ class LiveHub {
     const session = new LiveSession(line, unreadBytes, this);
     this.sessions.add(session);
     if (this.sessions.size === 1) this.begin();
-    session.say(
-      JSON.stringify({ kind: 'hello', run: this.run, version: this.parts.version } satisfies LiveNews),
-    );
+    this.tell([session], { kind: 'hello', run: this.run, version: this.parts.version });
     return session;
   }
 
@@ -295,8 +293,9 @@ class LiveHub {
   }
 
   private tell(sessions: Iterable<LiveSession>, news: LiveNews): void {
-    const text = JSON.stringify(news);
-    for (const session of sessions) session.say(text);
+    // Encoded once for all.
+    const bytes = Buffer.from(JSON.stringify(news));
+    for (const session of sessions) session.say(bytes);
   }
 }
 
