@@ -1,5 +1,270 @@
+/** The place Memory: the files of a persona in a chat, and the history of their changes. */
+import { useEffect, useId, useState } from 'preact/hooks';
+import type { MemoryChat, MemoryPlaces } from '../../../src/board/protocol.ts';
+import { Refusal } from '../api.ts';
 import { useTexts } from '../app.ts';
+import { Dialog } from '../kit/dialog.tsx';
+import { Tabs } from '../kit/tabs.tsx';
+import { onChange } from '../live.ts';
+import { addressOf, go, place } from '../place.ts';
+import { Editor } from './editor.tsx';
+import { discardDrafts, type FileOf, fileKey, readChats, readPlaces, unsaved } from './files.ts';
+import { History } from './history.tsx';
+import './memory.css';
+
+const TABS = ['memory', 'log', 'persona', 'principles', 'history'] as const;
+type TabName = (typeof TABS)[number];
+
+/** Where one begins: the chat of the page. */
+const FIRST_CHAT = 'board_main';
+const FIRST_PERSONA = 'default';
+
+/** Where one was last, for the next visit. */
+let lastParts: readonly string[] = [];
 
 export default function Memory() {
-  return <h1>{useTexts().frame.memory}</h1>;
+  const { memory, frame } = useTexts();
+  const [chats, setChats] = useState<MemoryChat[] | null>(null);
+  const [places, setPlaces] = useState<{ chatId: string; of: MemoryPlaces } | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  const { parts, values } = place.value;
+  const [chatId = firstOf(chats), personaName, tabName] = parts.length > 0 ? parts : lastParts;
+  const known = places?.chatId === chatId ? places.of : null;
+  const personaId = personaName ?? known?.personas[0]?.id ?? FIRST_PERSONA;
+  const tab =
+    TABS.find((each) => each === tabName) ?? (values.file?.startsWith('memory/') ? 'log' : 'memory');
+
+  useEffect(() => {
+    if (parts.length > 0) lastParts = [chatId, personaId, tab];
+  });
+  useEffect(() => {
+    const load = () => void readChats().then(setChats).catch(failed);
+    load();
+    return onChange('conversations', load);
+  }, []);
+  useEffect(() => {
+    let isOver = false;
+    const load = () =>
+      void readPlaces(chatId)
+        .then((of) => {
+          if (isOver) return;
+          setPlaces({ chatId, of });
+          setFault(null);
+        })
+        .catch((error) => isOver || failed(error));
+    load();
+    const ends = [onChange('memory', load), onChange('personas', load)];
+    return () => {
+      isOver = true;
+      for (const end of ends) end();
+    };
+  }, [chatId]);
+
+  function failed(error: unknown): void {
+    if (!(error instanceof Refusal)) throw error;
+    setFault(error.message || frame.failed);
+  }
+
+  const choose = (chat: string, persona: string | null, to: TabName, file?: string) =>
+    go(addressOf('memory', persona === null ? [chat] : [chat, persona, to], file ? { file } : {}));
+  const named = new Map((known?.personas ?? []).map(({ id, name }) => [id, name]));
+  const ids = withCurrent([...named.keys()], personaId);
+  const all = new Map((chats ?? []).map((each) => [each.chatId, each.title]));
+  return (
+    <div class="place memory">
+      <h1>{frame.memory}</h1>
+      <div class="row chosen">
+        <Choice
+          label={memory.chat}
+          chosen={chatId}
+          options={withCurrent([...all.keys()], chatId).map((id) => [id, titleOf(id, all.get(id))])}
+          choose={(id) => choose(id, null, tab)}
+        />
+        <Choice
+          label={memory.persona}
+          chosen={personaId}
+          options={ids.map((id) => [id, named.get(id) ?? id])}
+          choose={(id) => choose(chatId, id, tab)}
+        />
+      </div>
+      {fault !== null && <p role="alert">{fault}</p>}
+      <Tabs
+        label={frame.memory}
+        tabs={TABS.map((name) => ({ name, title: memory.tabs[name] }))}
+        chosen={tab}
+        choose={(name) => choose(chatId, personaId, name)}
+      >
+        {known !== null && (
+          <Panel key={`${chatId}/${personaId}/${tab}`} {...{ chatId, personaId, tab, values, known, named }}>
+            {(file) => choose(chatId, personaId, tab, file)}
+          </Panel>
+        )}
+      </Tabs>
+      <Leaving />
+    </div>
+  );
+}
+
+function firstOf(chats: MemoryChat[] | null): string {
+  return chats?.some(({ chatId }) => chatId === FIRST_CHAT) === false
+    ? (chats[0]?.chatId ?? FIRST_CHAT)
+    : FIRST_CHAT;
+}
+
+/** An address may name what is not there yet. */
+function withCurrent(ids: string[], current: string): string[] {
+  return ids.includes(current) ? ids : [...ids, current];
+}
+
+function titleOf(id: string, title: string | undefined): string {
+  return title === undefined || title === id ? id : `${title} (${id})`;
+}
+
+function Choice({
+  label,
+  chosen,
+  options,
+  choose,
+}: {
+  label: string;
+  chosen: string;
+  options: [id: string, shown: string][];
+  choose: (id: string) => void;
+}) {
+  const id = useId();
+  return (
+    <div class="field grow">
+      <label for={id}>{label}</label>
+      <select id={id} value={chosen} onChange={({ currentTarget }) => choose(currentTarget.value)}>
+        {options.map(([value, shown]) => (
+          <option key={value} value={value}>
+            {shown}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+function Panel({
+  chatId,
+  personaId,
+  tab,
+  values,
+  known,
+  named,
+  children: chooseFile,
+}: {
+  chatId: string;
+  personaId: string;
+  tab: TabName;
+  values: Record<string, string>;
+  known: MemoryPlaces;
+  named: ReadonlyMap<string, string>;
+  children: (file: string) => void;
+}) {
+  const { memory } = useTexts();
+  const { line, file: asked } = values;
+  const edited = (file: string, note?: string) => {
+    const of: FileOf = { chatId, personaId, file };
+    return <Editor key={fileKey(of)} {...{ of, note, line }} />;
+  };
+  if (tab === 'history') return <History {...{ chatId, personaId }} names={named} />;
+  if (tab === 'principles') return edited('AGENTS.md', memory.principlesNote);
+  if (tab === 'memory') return edited(`${personaId}/MEMORY.md`);
+  if (tab === 'persona') {
+    const own = `${personaId}/PERSONA.md`;
+    const library = known.personas.find(({ id }) => id === personaId)?.library ?? null;
+    const file = asked === library && library !== null ? library : own;
+    return (
+      <div class="stack">
+        {library !== null && (
+          <Choice
+            label={memory.file}
+            chosen={file}
+            options={[
+              [own, memory.ownFile],
+              [library, memory.libraryFile],
+            ]}
+            choose={chooseFile}
+          />
+        )}
+        {edited(file, file === own ? memory.personaNote : memory.libraryNote)}
+      </div>
+    );
+  }
+  const days = withCurrent(
+    known.days.map(({ file }) => `memory/${file}`),
+    asked ?? `memory/${known.days[0]?.file}`,
+  );
+  const day = asked ?? days[0] ?? '';
+  const isShown = (file: string) => known.days.some((each) => `memory/${each.file}` === file && each.isShown);
+  return (
+    <div class="stack">
+      <Choice
+        label={memory.day}
+        chosen={day}
+        options={days.map((file) => [file, dayIn(file) + (isShown(file) ? ` · ${memory.inPrompts}` : '')])}
+        choose={chooseFile}
+      />
+      {edited(day, isShown(day) ? memory.logNote : `${memory.logNote} ${memory.notInPrompts}`)}
+    </div>
+  );
+}
+
+function dayIn(file: string): string {
+  return file.replace(/^memory\/|\.md$/g, '');
+}
+
+/** Asks before words are left that are not saved. Back leaves them where they are: they wait for the next visit. */
+function Leaving() {
+  const { memory } = useTexts();
+  const [to, setTo] = useState<string | null>(null);
+  useEffect(() => {
+    const asks = (event: BeforeUnloadEvent) => unsaved().length > 0 && event.preventDefault();
+    function click(event: MouseEvent): void {
+      const link = event.target instanceof Element ? event.target.closest('a') : null;
+      const address = link?.getAttribute('href') ?? '';
+      const isPlain = event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey);
+      const leaves = address.startsWith('#/') && !address.startsWith(addressOf('memory'));
+      if (!isPlain || !leaves || unsaved().length === 0) return;
+      event.preventDefault();
+      event.stopPropagation();
+      setTo(address);
+    }
+    addEventListener('beforeunload', asks);
+    document.addEventListener('click', click, true);
+    return () => {
+      removeEventListener('beforeunload', asks);
+      document.removeEventListener('click', click, true);
+    };
+  }, []);
+  if (to === null) return null;
+  return (
+    <Dialog title={memory.leaveTitle} close={() => setTo(null)}>
+      <div class="stack">
+        <p>{memory.leaveWords}</p>
+        <ul class="small">
+          {unsaved().map((file) => (
+            <li key={file}>{file}</li>
+          ))}
+        </ul>
+        <div class="buttons">
+          <button type="button" onClick={() => setTo(null)}>
+            {memory.stay}
+          </button>
+          <button
+            type="button"
+            class="danger"
+            onClick={() => {
+              discardDrafts();
+              go(to);
+            }}
+          >
+            {memory.discard}
+          </button>
+        </div>
+      </div>
+    </Dialog>
+  );
 }
