@@ -45,11 +45,12 @@ const message = (text: string, at = 0): Waiting => ({
   at,
 });
 const nothing = () => {};
+const PREFIX = 'message / ';
 
 describe('the queue of the browser', () => {
   it('delivers in the order of typing, also within one millisecond', async () => {
     const { deliver, texts } = gateway();
-    const queue = createQueue(browser(), deliver, nothing);
+    const queue = createQueue(browser(), PREFIX, deliver, nothing);
     for (const text of ['c', 'b', 'a']) queue.add(message(text));
     expect(await queue.send()).toBe('done');
     expect(texts()).toEqual(['c', 'b', 'a']);
@@ -60,10 +61,10 @@ describe('the queue of the browser', () => {
     const kept = browser();
     const { deliver, next, texts } = gateway();
     next('away');
-    const queue = createQueue(kept, deliver, nothing);
+    const queue = createQueue(kept, PREFIX, deliver, nothing);
     queue.add(message('one'));
     expect(await queue.send()).toBe('again');
-    const reloaded = createQueue(kept, deliver, nothing);
+    const reloaded = createQueue(kept, PREFIX, deliver, nothing);
     expect(reloaded.waiting().map(({ text }) => text)).toEqual(['one']);
     await reloaded.send();
     expect(texts()).toEqual(['one']);
@@ -71,7 +72,7 @@ describe('the queue of the browser', () => {
 
   it('sends what is typed during a run in the same run', async () => {
     const { deliver, texts } = gateway();
-    const queue = createQueue(browser(), deliver, nothing);
+    const queue = createQueue(browser(), PREFIX, deliver, nothing);
     queue.add(message('one'));
     const run = queue.send();
     queue.add(message('two', 1));
@@ -84,9 +85,10 @@ describe('the queue of the browser', () => {
     const { deliver, texts } = gateway();
     const queue = createQueue(
       kept,
+      PREFIX,
       async (each) => {
         // Another tab was faster, and has removed it.
-        kept.removeItem(`coterie message ${each.id}`);
+        kept.removeItem(PREFIX + each.id);
         return deliver(each);
       },
       nothing,
@@ -101,6 +103,7 @@ describe('the queue of the browser', () => {
     const { deliver, texts } = gateway();
     const queue = createQueue(
       browser(),
+      PREFIX,
       async (each) => (each.text === 'bad' ? { kind: 'refused', reason: 'no' } : deliver(each)),
       nothing,
     );
@@ -115,7 +118,7 @@ describe('the queue of the browser', () => {
 
   it('delivers what the browser has no room for', async () => {
     const { deliver, texts } = gateway();
-    const queue = createQueue(browser(100), deliver, nothing);
+    const queue = createQueue(browser(100), PREFIX, deliver, nothing);
     queue.add(message('x'.repeat(500)));
     await queue.send();
     expect(texts()).toEqual(['x'.repeat(500)]);
@@ -124,18 +127,26 @@ describe('the queue of the browser', () => {
 
   it('tells which have arrived', async () => {
     const seen: (string | null)[] = [];
-    const queue = createQueue(browser(), gateway().deliver, (each) => seen.push(each?.text ?? null));
+    const queue = createQueue(browser(), PREFIX, gateway().deliver, (each) => seen.push(each?.text ?? null));
     queue.add(message('one'));
     await queue.send();
     expect(seen).toEqual([null, 'one']);
   });
 
+  it('leaves alone what waits for another gateway below the same host', async () => {
+    const kept = browser();
+    const [here, there] = [gateway(), gateway()];
+    createQueue(kept, 'message /there/ ', there.deliver, nothing).add(message('one'));
+    await createQueue(kept, 'message /here/ ', here.deliver, nothing).send();
+    expect(here.texts()).toEqual([]);
+  });
+
   it('passes over what somebody else has put into the browser', () => {
     const kept = browser();
-    kept.setItem('coterie message x', 'no JSON {');
-    kept.setItem('coterie message y', '"words"');
+    kept.setItem(`${PREFIX}x`, 'no JSON {');
+    kept.setItem(`${PREFIX}y`, '"words"');
     kept.setItem('other', '{}');
-    expect(createQueue(kept, gateway().deliver, nothing).waiting()).toEqual([]);
+    expect(createQueue(kept, PREFIX, gateway().deliver, nothing).waiting()).toEqual([]);
   });
 
   it('delivers each message once and in order, over lost answers, reloads and several tabs', async () => {
@@ -153,7 +164,7 @@ describe('the queue of the browser', () => {
       fc.asyncProperty(fc.array(act, { maxLength: 30 }), async (acts) => {
         const kept = browser();
         const { deliver, next, texts } = gateway();
-        const open = () => createQueue(kept, deliver, nothing);
+        const open = () => createQueue(kept, PREFIX, deliver, nothing);
         const tabs = [open(), open(), open()];
         const typed: string[] = [];
         for (const each of acts) {

@@ -1,6 +1,6 @@
-/** The words in the field of each chat, kept over a reload. */
+/** The words in the field of each chat, kept over a reload. Several gateways may share a browser's store below one host. */
 
-const PREFIX = 'coterie draft ';
+const PREFIX = `coterie draft ${location.pathname} `;
 
 export function draftOf(chat: string): string {
   return localStorage.getItem(PREFIX + chat) ?? '';

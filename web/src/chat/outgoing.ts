@@ -13,7 +13,7 @@ const ARRIVED_MS = 5_000;
 export const waiting = signal<Waiting[]>([]);
 export const arrived = signal<Waiting[]>([]);
 
-const queue = createQueue(localStorage, attempt, (message) => {
+const queue = createQueue(localStorage, `coterie message ${location.pathname} `, attempt, (message) => {
   waiting.value = queue.waiting();
   if (message === null) return;
   arrived.value = [...arrived.value, message];
@@ -39,7 +39,8 @@ let again: ReturnType<typeof setTimeout> | null = null;
 async function send(): Promise<void> {
   if (again !== null) clearTimeout(again);
   again = null;
-  if ((await queue.send()) === 'done') return;
+  // Signing in sends again.
+  if ((await queue.send()) === 'done' || isSignedIn.peek() === false) return;
   again ??= setTimeout(send, AGAIN_MS);
 }
 

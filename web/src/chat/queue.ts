@@ -36,10 +36,10 @@ export interface Queue {
   send(): Promise<'done' | 'again'>;
 }
 
-const PREFIX = 'coterie message ';
-
+/** `prefix`: of its keys; several gateways may share a browser's store below one host. */
 export function createQueue(
   keeping: Keeping,
+  prefix: string,
   deliver: (message: Waiting) => Promise<Delivery>,
   /** After each change, with the message that has just arrived. */
   changed: (arrived: Waiting | null) => void,
@@ -52,7 +52,7 @@ export function createQueue(
     const found = new Map(unkept);
     for (let n = 0; n < keeping.length; n++) {
       const key = keeping.key(n) ?? '';
-      const message = key.startsWith(PREFIX) ? messageIn(keeping.getItem(key)) : null;
+      const message = key.startsWith(prefix) ? messageIn(keeping.getItem(key)) : null;
       if (message !== null) found.set(message.id, message);
     }
     return [...found.values()].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
@@ -60,7 +60,7 @@ export function createQueue(
 
   function put(message: Waiting): void {
     try {
-      keeping.setItem(PREFIX + message.id, JSON.stringify(message));
+      keeping.setItem(prefix + message.id, JSON.stringify(message));
       unkept.delete(message.id);
     } catch {
       unkept.set(message.id, message);
@@ -68,7 +68,7 @@ export function createQueue(
   }
 
   function drop(id: string): void {
-    keeping.removeItem(PREFIX + id);
+    keeping.removeItem(prefix + id);
     unkept.delete(id);
   }
 
