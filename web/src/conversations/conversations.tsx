@@ -1,5 +1,40 @@
+/** The place Conversations: those of all channels and a search in them; beside it one of them, and a turn opened. */
+import { useEffect, useRef } from 'preact/hooks';
 import { useTexts } from '../app.ts';
+import { place } from '../place.ts';
+import './conversations.css';
+import { List } from './list.tsx';
+import { OneConversation } from './one.tsx';
 
 export default function Conversations() {
-  return <h1>{useTexts().frame.conversations}</h1>;
+  const { frame, conversations } = useTexts();
+  const search = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const seek = (event: KeyboardEvent) => {
+      if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || isField(event.target))
+        return;
+      event.preventDefault();
+      search.current?.focus();
+    };
+    addEventListener('keydown', seek);
+    return () => removeEventListener('keydown', seek);
+  }, []);
+  const room = place.value.parts[0] ?? null;
+  const turn = place.value.values.turn ?? null;
+  const shown = room === null ? '' : turn === null ? 'open' : 'open turned';
+  return (
+    <div class={`fills conversations ${shown}`}>
+      <h1>{frame.conversations}</h1>
+      <List search={search} />
+      {room === null ? (
+        <p class="none soft">{conversations.choose}</p>
+      ) : (
+        <OneConversation key={room} room={room} />
+      )}
+    </div>
+  );
+}
+
+function isField(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]');
 }

@@ -1,0 +1,104 @@
+/** One conversation, to be read: its log from any place, and at each answer what is behind it. */
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { ConversationItem, LogRow } from '../../../src/board/protocol.ts';
+import { Refusal } from '../api.ts';
+import { useTexts } from '../app.ts';
+import { type Log, openLog } from '../kit/log.ts';
+import { LogList } from '../kit/log-list.tsx';
+import { Row } from '../kit/row.tsx';
+import { onChange } from '../live.ts';
+import { place } from '../place.ts';
+import type { Texts } from '../texts/en.ts';
+import { addressWith, goTo, NO_MESSAGE } from './address.ts';
+import { channelName } from './list.tsx';
+import { conversation, rowAt } from './reads.ts';
+import { Turn } from './turn.tsx';
+
+export function OneConversation({ room }: { room: string }) {
+  const { conversations: texts } = useTexts();
+  const log = useMemo(() => openLog(room), [room]);
+  const { around, key, turn } = place.value.values;
+  useEffect(() => () => log.close(), [log]);
+  useEffect(() => {
+    for (const row of document.querySelectorAll('.log-row.found')) row.classList.remove('found');
+    if (around !== undefined) void log.find(around, key ?? around);
+    else if (!log.isRead.peek()) void log.newest();
+  }, [log, around, key]);
+  const draw = useMemo(() => drawWith(texts), [texts]);
+  return (
+    <>
+      <div class="one">
+        <Head room={room} log={log} />
+        <LogList log={log} draw={draw} />
+      </div>
+      {turn !== undefined && <Turn key={turn} id={turn} />}
+    </>
+  );
+}
+
+function Head({ room, log }: { room: string; log: Log }) {
+  const { conversations: texts, frame } = useTexts();
+  const [item, setItem] = useState<ConversationItem | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  const told = (error: unknown) => {
+    if (!(error instanceof Refusal)) throw error;
+    setFault(error.message || frame.failed);
+  };
+  useEffect(() => {
+    const look = () => void conversation(room).then(setItem, told);
+    look();
+    // A title may come later.
+    return onChange('conversations', () => item === null && look());
+  }, [room, item === null]);
+
+  async function goToDay(day: string): Promise<void> {
+    const at = new Date(`${day}T00:00`).getTime();
+    if (Number.isNaN(at)) return;
+    const found = await rowAt(room, at).catch(told);
+    if (found) goTo({ around: found, key: found });
+  }
+
+  return (
+    <header class="one-head">
+      <a class="button quiet back" href={addressWith({ ...NO_MESSAGE, room: null })}>
+        {texts.all}
+      </a>
+      <h2>{item?.title ?? room}</h2>
+      {item !== null && <span class="tag">{channelName(item.channel)}</span>}
+      <div class="row ends">
+        <button type="button" onClick={() => leave(() => log.first())}>
+          {texts.first}
+        </button>
+        <input
+          type="date"
+          aria-label={texts.date}
+          onChange={({ currentTarget }) => void goToDay(currentTarget.value)}
+        />
+        <button type="button" onClick={() => leave(() => log.newest())}>
+          {texts.newest}
+        </button>
+      </div>
+      {fault !== null && <p role="alert">{fault}</p>}
+    </header>
+  );
+}
+
+/** The address does not name the message any more that one has left. */
+function leave(then: () => void): void {
+  goTo({ around: '', key: '' }, true);
+  then();
+}
+
+/** The same function for each row, so that rows that have not changed are not drawn again. */
+function drawWith(texts: Texts['conversations']) {
+  const actions = {
+    below: ({ turn, author }: LogRow) =>
+      turn !== undefined &&
+      author.kind !== 'person' && (
+        <button type="button" class="quiet details" data-turn={turn} onClick={() => goTo({ turn })}>
+          {texts.details}
+        </button>
+      ),
+  };
+  return (row: LogRow, isFirst: boolean) => <Row row={row} isFirst={isFirst} actions={actions} />;
+}
