@@ -133,6 +133,8 @@ function titleOf(chat: ChatRecord, room: RoomId): string {
   return threadId === null ? title : `${title} › ${threadId}`;
 }
 
-function wordsOf({ text, attachments = [] }: StoredMessage): string {
-  return text || attachments.map(({ name, kind }) => name ?? kind).join(', ');
+/** A line is shown without the marks that Markdown has around words. */
+function wordsOf({ text, author, attachments = [] }: StoredMessage): string {
+  const words = text || attachments.map(({ name, kind }) => name ?? kind).join(', ');
+  return author.kind === 'persona' ? words.replaceAll(/\*\*|__|~~|`+|^#{1,6} /gm, '') : words;
 }

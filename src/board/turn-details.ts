@@ -65,7 +65,10 @@ function usedBy(end: RecordedEnd) {
     numbers.length === 0 || numbers.every((each) => each === undefined)
       ? null
       : numbers.reduce<number>((sum, each) => sum + (each ?? 0), 0);
-  const cost = sumOf(usages.map((usage) => usage.cost));
+  const prices = end.kind === 'failed' ? undefined : end.prices;
+  const cost = prices
+    ? sumOf(usages.map((usage) => usage.inputTokens * prices.input + usage.outputTokens * prices.output))
+    : null;
   return {
     inputTokens: sumOf(usages.map(({ inputTokens }) => inputTokens)),
     outputTokens: sumOf(usages.map(({ outputTokens }) => outputTokens)),

@@ -1,6 +1,6 @@
 /** The journal (docs/journal.md): an entry is stored before its action. Also the audit log and turns for `replay`. */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
-import type { ModelClient, ModelRequest, ToolCall, Usage } from './model.js';
+import type { ModelClient, ModelRequest, Prices, ToolCall, Usage } from './model.js';
 import type { Position, Step, StoredMessage } from './transcript.js';
 
 /** A persona's action. */
@@ -270,5 +270,6 @@ export type RecordedEnd =
       model: string;
       truncated: boolean;
       cut?: true | undefined;
+      prices?: Prices | undefined;
     }
   | { kind: 'failed'; code: string; why: string };

@@ -196,6 +196,6 @@ function recorded(message: ModelMessage): RecordedMessage {
 
 export function endOf(end: ModelEvent & { kind: 'done' | 'failed' }): RecordedEnd {
   if (end.kind === 'failed') return { kind: 'failed', code: end.fault.code, why: end.fault.message };
-  const { kind, text, calls, usage, further, model, truncated, cut } = end;
-  return { kind, text, calls, usage, further, model, truncated, cut };
+  const { kind, text, calls, usage, further, model, truncated, cut, prices } = end;
+  return { kind, text, calls, usage, further, model, truncated, cut, prices };
 }

@@ -176,7 +176,8 @@ describe('a turn', () => {
       messages.at(-1)?.role === 'tool'
         ? {
             text: 'Three, dear.',
-            usage: { inputTokens: 70, outputTokens: 3, cachedTokens: 40, cost: 1_500_000 },
+            usage: { inputTokens: 70, outputTokens: 3, cachedTokens: 40 },
+            prices: { input: 2, output: 10 },
           }
         : {
             text: 'Wait.',
@@ -194,7 +195,7 @@ describe('a turn', () => {
     expect(turn.calls[0]?.ms).toBeGreaterThanOrEqual(0);
     expect(turn.requests.map(({ at: _, ms: __, ...rest }) => rest)).toEqual([
       { model: 'm', inputTokens: 50, outputTokens: 2, cachedTokens: null, cost: null, error: null },
-      { model: 'm', inputTokens: 70, outputTokens: 3, cachedTokens: 40, cost: 1.5, error: null },
+      { model: 'm', inputTokens: 70, outputTokens: 3, cachedTokens: 40, cost: 0.00017, error: null },
     ]);
     expect(turn.sends).toMatchObject([{ text: 'Three, dear.', state: 'sent', error: null }]);
     expect(turn.prompt.map(({ name }) => name)).toEqual(
