@@ -62,6 +62,9 @@ function* withLast(rows: readonly ListedRow[]): db.Verb<ListedRoom[]> {
 
 // ── Search ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+// All messages are read, because recall's index knows only what a persona has heard, by stems, and may lag. Of 300,000
+// messages a second passes SQLite 180,000, PostgreSQL 90,000.
+
 /** Messages read at once; SQLite serves nobody else meanwhile. */
 const AT_ONCE = 1_000;
 /** Messages that one step goes through at most, and the characters of long texts. */

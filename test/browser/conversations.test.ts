@@ -253,6 +253,12 @@ it('has list and log on two screens of a phone of 320 px, and the turn over both
   await linkTo(page, 'board_main').click();
   await log(page).getByText('I heard').first().waitFor();
   expect(await list(page).isVisible()).toBe(false);
+  expect(
+    await page
+      .getByRole('heading', { level: 2 })
+      .first()
+      .evaluate((it) => it.matches(':focus')),
+  ).toBe(true);
   expect(await isWithin()).toBe(true);
   await page.getByRole('button', { name: 'Details' }).last().click();
   const turn = page.getByRole('region', { name: 'Turn' });
@@ -263,4 +269,5 @@ it('has list and log on two screens of a phone of 320 px, and the turn over both
   await page.getByRole('link', { name: 'All conversations' }).click();
   await linkTo(page, 'board_main').waitFor();
   expect(await page.getByRole('heading', { level: 1 }).isVisible()).toBe(true);
+  expect(await linkTo(page, 'board_main').evaluate((it) => it.matches(':focus'))).toBe(true);
 }, 60_000);

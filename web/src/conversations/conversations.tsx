@@ -20,6 +20,14 @@ export default function Conversations() {
     return () => removeEventListener('keydown', seek);
   }, []);
   const room = place.value.parts[0] ?? null;
+  const lastRoom = useRef(room);
+  useEffect(() => {
+    // Back in the list, one stands where one left it.
+    if (room === null && lastRoom.current !== null && document.activeElement === document.body) {
+      document.querySelector<HTMLElement>(`a[data-room="${CSS.escape(lastRoom.current)}"]`)?.focus();
+    }
+    lastRoom.current = room;
+  }, [room]);
   const turn = place.value.values.turn ?? null;
   const shown = room === null ? '' : turn === null ? 'open' : 'open turned';
   return (

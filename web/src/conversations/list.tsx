@@ -76,7 +76,11 @@ function Item({
 }) {
   return (
     <li class={`item ${isCurrent ? 'current' : ''}`}>
-      <a href={addressWith({ ...NO_MESSAGE, room })} {...(isCurrent && { 'aria-current': 'true' })}>
+      <a
+        data-room={room}
+        href={addressWith({ ...NO_MESSAGE, room })}
+        {...(isCurrent && { 'aria-current': 'true' })}
+      >
         {title}
       </a>
       <span class="tag">{channelName(channel)}</span>

@@ -1,5 +1,5 @@
 /** One conversation, to be read: its log from any place, and at each answer what is behind it. */
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ConversationItem, LogRow } from '../../../src/board/protocol.ts';
 import { Refusal } from '../api.ts';
 import { useTexts } from '../app.ts';
@@ -40,6 +40,13 @@ function Head({ room, log }: { room: string; log: Log }) {
   const { conversations: texts, frame } = useTexts();
   const [item, setItem] = useState<ConversationItem | null>(null);
   const [fault, setFault] = useState<string | null>(null);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useLayoutEffect(() => {
+    // On a phone the list goes, and the chosen link with it.
+    const focused = document.activeElement;
+    const isGone = focused instanceof HTMLElement && focused.closest('.finder')?.clientHeight === 0;
+    if (isGone) heading.current?.focus();
+  }, [room]);
   const told = (error: unknown) => {
     if (!(error instanceof Refusal)) throw error;
     setFault(error.message || frame.failed);
@@ -63,7 +70,9 @@ function Head({ room, log }: { room: string; log: Log }) {
       <a class="button quiet back" href={addressWith({ ...NO_MESSAGE, room: null })}>
         {texts.all}
       </a>
-      <h2>{item?.title ?? room}</h2>
+      <h2 ref={heading} tabIndex={-1}>
+        {item?.title ?? room}
+      </h2>
       {item !== null && <span class="tag">{channelName(item.channel)}</span>}
       <div class="row ends">
         <button type="button" onClick={() => leave(() => log.first())}>
