@@ -117,7 +117,8 @@ async function itemOf(task: Omit<Task, 'request'>, givers: Givers): Promise<Task
   return {
     ...{ id, status, agent, createdAt, startedAt, completedAt },
     goal: inOneLine(goal, GOAL_CHARS),
-    words: words === null ? null : inOneLine(words, WORDS_CHARS),
+    // It is read as it stands, not as Markdown.
+    words: words === null ? null : inOneLine(words.replace(/\*\*|`/g, ''), WORDS_CHARS),
     from: await givers(task),
   };
 }

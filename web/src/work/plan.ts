@@ -70,6 +70,7 @@ export function asTyped(source: string): string {
 
 /** The typed text with the line ends of the one before: those of unchanged lines stay, new lines have the usual one. */
 export function withLineEnds(before: string, typed: string): string {
+  if (typed === asTyped(before)) return before;
   if (!before.includes('\r')) return typed;
   const old = linesIn(before);
   const now = typed.split('\n');
@@ -81,8 +82,9 @@ export function withLineEnds(before: string, typed: string): string {
   const usual = usualOf(old.map(({ end }) => end));
   const ends = now.map((_, n) => {
     if (n === now.length - 1) return '';
-    if (n < top) return old[n]?.end || usual;
-    return n >= now.length - bottom ? old[old.length - now.length + n]?.end || usual : usual;
+    const line = n < top ? old[n] : n >= now.length - bottom ? old[old.length - now.length + n] : undefined;
+    // Before a new line end, a lone return would become half of one.
+    return line === undefined || line.end === '' || line.end === '\r' ? usual : line.end;
   });
   return now.map((line, n) => line + ends[n]).join('');
 }
