@@ -146,7 +146,11 @@ async function placesOf({ files, personas, today }: MemoryParts, chatId: ChatId)
       // Of a persona that was deleted, the memory stays.
       ...rest.map((id) => ({ id, name: id, library: null })),
     ].sort((a, b) => Number(b.id === DEFAULT_PERSONA) - Number(a.id === DEFAULT_PERSONA)),
-    days: [...new Set([newest, ...days])].map((file) => ({ file, isShown: shown.includes(file) })),
+    days: [...new Set([newest, ...days])].map((file) => ({
+      file,
+      isThere: days.includes(file),
+      isShown: shown.includes(file),
+    })),
   };
 }
 

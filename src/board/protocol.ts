@@ -249,8 +249,8 @@ export interface MemoryChat {
 export interface MemoryPlaces {
   /** `library`: the file from which it has what its own leaves out; null: it was deleted. */
   personas: { id: string; name: string; library: string | null }[];
-  /** Daily logs, newest first, with that of today. `isShown`: a prompt has it. */
-  days: { file: string; isShown: boolean }[];
+  /** Daily logs, newest first, with that of today even if it is not there. `isShown`: a prompt has it. */
+  days: { file: string; isThere: boolean; isShown: boolean }[];
 }
 
 export interface MemoryText {

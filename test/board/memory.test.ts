@@ -119,10 +119,10 @@ describe('places of memory', () => {
       { id: 'old', name: 'old', library: null },
     ]);
     expect(body.days).toEqual([
-      { file: '2026-01-15.md', isShown: false },
-      { file: '2026-01-14.md', isShown: true },
-      { file: '2026-01-13.md', isShown: true },
-      { file: '2026-01-12.md', isShown: false },
+      { file: '2026-01-15.md', isThere: false, isShown: false },
+      { file: '2026-01-14.md', isThere: true, isShown: true },
+      { file: '2026-01-13.md', isThere: true, isShown: true },
+      { file: '2026-01-12.md', isThere: true, isShown: false },
     ]);
     await bench.settled();
   });

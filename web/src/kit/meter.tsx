@@ -11,7 +11,8 @@ export function Meter({
   /** The number for people: `1,200 of 4,000 tokens`. */
   words: string;
 }) {
-  const part = most > 0 ? Math.min(1, value / most) : 0;
+  // Beyond the bound, the bar is as long as the value, and shows where the bound is.
+  const part = most > 0 ? Math.min(value / most, most / value) : 0;
   return (
     <div class={`meter ${value > most ? 'over' : ''}`}>
       <meter class="hidden" aria-label={label} aria-valuetext={words} min={0} max={most} value={value} />

@@ -193,21 +193,22 @@ function Panel({
       </div>
     );
   }
-  const days = withCurrent(
-    known.days.map(({ file }) => `memory/${file}`),
-    asked ?? `memory/${known.days[0]?.file}`,
-  );
-  const day = asked ?? days[0] ?? '';
-  const isShown = (file: string) => known.days.some((each) => `memory/${each.file}` === file && each.isShown);
+  const newest = known.days.find(({ isThere }) => isThere) ?? known.days[0];
+  const day = asked ?? `memory/${newest?.file}`;
+  const ofDay = new Map(known.days.map((each) => [`memory/${each.file}`, each]));
+  const isUnseen = ofDay.get(day)?.isThere && !ofDay.get(day)?.isShown;
   return (
     <div class="stack">
       <Choice
         label={memory.day}
         chosen={day}
-        options={days.map((file) => [file, dayIn(file) + (isShown(file) ? ` · ${memory.inPrompts}` : '')])}
+        options={withCurrent([...ofDay.keys()], day).map((file) => [
+          file,
+          dayIn(file) + (ofDay.get(file)?.isShown ? ` · ${memory.inPrompts}` : ''),
+        ])}
         choose={chooseFile}
       />
-      {edited(day, isShown(day) ? memory.logNote : `${memory.logNote} ${memory.notInPrompts}`)}
+      {edited(day, isUnseen ? `${memory.logNote} ${memory.notInPrompts}` : memory.logNote)}
     </div>
   );
 }
