@@ -18,11 +18,21 @@ export function sizeInWords(bytes: number, language: string): string {
   }).format(value);
 }
 
+/** Making one costs more than using it a hundred times. */
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function formatOf(language: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const key = `${language} ${Object.keys(options)}`;
+  const format = formats.get(key) ?? new Intl.DateTimeFormat(language, options);
+  formats.set(key, format);
+  return format;
+}
+
 /** The time of a day that is today, else date and time. */
 export function timeInWords(at: number, language: string, now = Date.now()): string {
   const isToday = new Date(at).toDateString() === new Date(now).toDateString();
   const isThisYear = new Date(at).getFullYear() === new Date(now).getFullYear();
-  return new Intl.DateTimeFormat(language, {
+  return formatOf(language, {
     hour: '2-digit',
     minute: '2-digit',
     ...(!isToday && { day: 'numeric', month: 'short' }),
@@ -31,5 +41,5 @@ export function timeInWords(at: number, language: string, now = Date.now()): str
 }
 
 export function dayInWords(at: number, language: string): string {
-  return new Intl.DateTimeFormat(language, { dateStyle: 'full' }).format(at);
+  return formatOf(language, { dateStyle: 'full' }).format(at);
 }
