@@ -29,6 +29,9 @@ export function SignIn() {
 
   return (
     <main id="main" class="sign-in">
+      <span class="brand" aria-hidden="true">
+        coterie
+      </span>
       <h1>{signIn.title}</h1>
       <form onSubmit={submit}>
         <label>

@@ -12,9 +12,12 @@ const CLOCKS_MS = 120_000;
 export function Outgoing({ chat, log }: { chat: string; log: Log }) {
   const own = log.rows.value.filter(({ author }) => author.kind === 'person' && author.own);
   const here = arrived.value.filter((each) => each.chat === chat);
-  const shown = here.filter(
-    ({ text, at }) => !own.some((row) => row.at > at - CLOCKS_MS && row.text.trim() === text.trim()),
-  );
+  const shown = here.filter(({ text, at }) => {
+    const said = text.trim();
+    // Of a command the conversation keeps the name.
+    const name = said.startsWith('/') ? said.split(/\s/)[0] : said;
+    return !own.some((row) => row.at > at - CLOCKS_MS && [said, name].includes(row.text.trim()));
+  });
   useEffect(() => {
     for (const each of here) if (!shown.includes(each)) showNoMore(each.id);
   });
