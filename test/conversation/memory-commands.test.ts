@@ -73,6 +73,17 @@ describe('/memory why', () => {
     { kind: 'result', callId: query, content, failed },
   ];
 
+  it('says of a line that an owner has written it on the page', async () => {
+    const on = standIn();
+    on.now.given = { ...given, recalled: '', summary: '' };
+    on.messages.push(messageOf(9, 'Roses.', { author: { kind: 'persona', id: 'default' }, turnId: 't9' }));
+    const cause = { kind: 'owner', personaId: 'default', turnId: 'e1' } as const;
+    on.versions.push(versionOf({ id: 'v1', tier: 1, after: '- Likes blue roses', cause }));
+    expect((await on.run('/memory why')).text).toContain(
+      '- `Likes blue roses` — `default/MEMORY.md`, tier 1; noted 2026-11-21 08:00, by an owner on the page',
+    );
+  });
+
   it('names the given lines, those first that share words with the answer, with file, tier and source', async () => {
     const on = standIn();
     on.now.given = given;

@@ -256,8 +256,9 @@ export function standIn(): StandIn {
     usage: async () => ({ personas: [], person: { tokens: 0, cost: 0 }, all: { tokens: 0, cost: 0 } }),
     keepVersion: async () => {},
     dropVersion: async () => {},
-    versions: async ({ personaId, most, turnId }) =>
+    versions: async ({ personaId, most, turnId, ofPersonas }) =>
       versions
+        .filter(({ cause }) => !ofPersonas || cause.kind !== 'owner')
         .filter((version) => personaId === null || version.personaId === personaId)
         .filter(({ cause }) => turnId === undefined || cause.turnId === turnId)
         .slice(0, most),

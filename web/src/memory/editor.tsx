@@ -61,11 +61,12 @@ export function Editor({
 
   useEffect(() => {
     void load();
-    const ends = onChange('memory', load);
+    // A command may have taken something back.
+    const ends = [onChange('memory', load), onChange('conversations', load)];
     // Nothing tells of a change in an editor.
     addEventListener('focus', load);
     return () => {
-      ends();
+      for (const end of ends) end();
       removeEventListener('focus', load);
     };
   }, []);

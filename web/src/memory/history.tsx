@@ -41,7 +41,10 @@ export function History({
   }, []);
   useEffect(() => {
     void load();
-    return onChange('memory', load);
+    const ends = [onChange('memory', load), onChange('conversations', load)];
+    return () => {
+      for (const end of ends) end();
+    };
   }, []);
   if (pages === null) return fault === null ? null : <p role="alert">{fault}</p>;
   const changes = pages.flatMap((page) => page.changes);
