@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config';
 const LONG = 'test/**/*.long.test.ts';
 const ALONE = 'test/**/*.alone.test.ts';
 const E2E = 'test/e2e/**/*.test.ts';
+const BROWSER = 'test/browser/**/*.test.ts';
 /** The route of a message on PostgreSQL as well, with crashes, orders, approvals and what is forgotten. */
 const ON_POSTGRES =
   'test/conversation/{approvals,calls,command-lane,group-round,memory-commands,records,rooms,waiting}.test.ts';
@@ -35,6 +36,8 @@ export default defineConfig({
     maxWorkers: 4,
     projects: [
       { test: { name: 'alone', include: [ALONE], exclude: [LONG], setupFiles: keeps, ...waits } },
+      // Each file has a browser of its own.
+      { test: { name: 'browser', include: [BROWSER], setupFiles: keeps, ...waits } },
       { test: { name: 'e2e', include: [E2E], exclude: [LONG, ALONE], ...sharing } },
       {
         test: {
@@ -45,7 +48,14 @@ export default defineConfig({
           setupFiles: [...sharing.setupFiles, 'test/harness/on-postgres.ts'],
         },
       },
-      { test: { name: 'rest', include: ['test/**/*.test.ts'], exclude: [LONG, ALONE, E2E], ...sharing } },
+      {
+        test: {
+          name: 'rest',
+          include: ['test/**/*.test.ts'],
+          exclude: [LONG, ALONE, E2E, BROWSER],
+          ...sharing,
+        },
+      },
     ],
   },
 });
