@@ -2,7 +2,7 @@
 import type { Config } from './config.js';
 import type { ByWhom, ConfigWriter } from './config-write.js';
 import type { Channel } from './core/channel.js';
-import type { Clock } from './core/clock.js';
+import { type Clock, OVER } from './core/clock.js';
 import { describe, Fault } from './core/errors.js';
 import type { Audit } from './core/journal.js';
 import type { Log } from './core/log.js';
@@ -192,8 +192,9 @@ async function checkToken(parts: SetupParts, platform: TokenPlatform, token: str
   const lent = { store, personas: parts.personas, audit: { note: async () => {} }, log: QUIET, show() {} };
   const channel = await createPlatform(platform, candidate, lent);
   if (!channel?.check) return { works: false, says: `${platform} cannot be checked.` };
+  const over = new AbortController();
   try {
-    const late = parts.clock.sleep(CHECK_MS).then((): never => {
+    const late = parts.clock.sleep(CHECK_MS, over.signal).then((): never => {
       throw new Error('there was no answer in time');
     });
     const { identity, warnings, invite } = await Promise.race([channel.check(), late]);
@@ -201,6 +202,7 @@ async function checkToken(parts: SetupParts, platform: TokenPlatform, token: str
   } catch (error) {
     return { works: false, says: clean(describe(error)) };
   } finally {
+    over.abort(OVER);
     await channel.stop();
   }
 }
