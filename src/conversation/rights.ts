@@ -1,5 +1,6 @@
 /** A person's rights in a chat, for commands and the tool calls that their words lead to; where owners are. */
 import type { Permission } from '../core/access.js';
+import { BOARD, BOARD_MAIN } from '../core/board.js';
 import type { ChatRecord, PlatformChat } from '../core/chat-record.js';
 import { addressOf, type ChatId, platformId } from '../core/ids.js';
 import type { JobAccess } from '../core/jobs.js';
@@ -83,7 +84,9 @@ async function admits(
 /** Where owners are notified: the control chats, or their own chats if there are none. */
 export async function ownerChats({ store, channels, rulesFor }: BaseServices): Promise<ChatRecord[]> {
   const rules = [...channels.keys()].map(rulesFor);
-  const isHere = (chat: ChatRecord) => channels.has(chat.channel);
+  // Whoever has several chats on the page is told once.
+  const isHere = ({ channel, id }: ChatRecord) =>
+    channels.has(channel) && (channel !== BOARD || id === BOARD_MAIN);
   const control = new Set(rules.flatMap(({ controlChats }) => controlChats));
   const found = await Promise.all([...control].map((id) => store.chat(id)));
   const there = found.flatMap((chat) => chat ?? []).filter(isHere);

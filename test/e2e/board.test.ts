@@ -271,6 +271,13 @@ describe('the chat of the page', () => {
       commands: { name: string }[];
     };
     expect(commands.commands.map(({ name }) => name)).toContain('persona');
+    await say('in the first');
+    await say('in another', { chat: 'board_trip' });
+    await eventually(async () => (await rows('board_trip')).length === 2, 'it is answered');
+    await home.write('groups/board_trip/default/PERSONA.md', '---\ntemperature: hot\n---\n');
+    await say('and again', { chat: 'board_trip' });
+    await seen(/persona.s file says/);
+    expect((await texts('board_trip')).join()).not.toMatch(/persona.s file says/);
   });
 });
 
