@@ -45,6 +45,7 @@ function shownRow(parts: LogParts, room: RoomId, row: LoggedRow, personas: Perso
     row;
   const isFailed = state === 'failed';
   const shown: LogRow = { key, author: authorOf(row, personas), at, text: isFailed ? '' : text };
+  if (row.plain) shown.plain = true;
   if (state !== null) shown.state = state;
   if (isFailed) shown.error = text;
   if (files.length > 0) {

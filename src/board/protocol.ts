@@ -14,8 +14,10 @@ export interface LogRow {
   key: string;
   author: RowAuthor;
   at: number;
-  /** Markdown of a persona or the gateway; a person's words as typed. */
+  /** Markdown of a persona or the gateway, unless `plain`; a person's words as typed. */
   text: string;
+  /** As another platform shows it, whose markup is left out. */
+  plain?: true;
   /**
    * `waiting`: no turn has taken it yet. `writing`: it still grows. `failed`: its turn failed or was given up; `error` is
    * the sentence for people. `unsent`: it is not, or may not be, at the platform.

@@ -75,6 +75,8 @@ export interface LoggedRow {
     | { kind: 'gateway' };
   at: number;
   text: string;
+  /** It is no Markdown. */
+  plain: boolean;
   state: 'waiting' | 'writing' | 'failed' | 'unsent' | null;
   replyTo: { author: string; text: string } | null;
   forwardedFrom: string | null;

@@ -1,9 +1,9 @@
 /** Entries of a room's log as rows: with the files, calls, approvals and memory of their turns, and the state of a send. */
-import type { LoggedApproval, LoggedFile, LoggedRow } from '../core/board.js';
+import { BOARD, type LoggedApproval, type LoggedFile, type LoggedRow } from '../core/board.js';
 import type { Appearance, Choice, Part } from '../core/channel.js';
 import { cutAt } from '../core/cut.js';
 import { typeOf } from '../core/file-types.js';
-import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import { type ChatId, channelOf, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { StoredAttachment } from '../core/media.js';
 import { type Cause, changedLines, type Tier } from '../core/memory.js';
 import { reactionText, type Step, type StoredReply } from '../core/transcript.js';
@@ -220,13 +220,14 @@ export function* logRows(room: RoomId, entries: readonly LogEntry[]): db.Verb<Lo
         ? yield* sendRow(room, entry)
         : entry.source === 'command'
           ? commandRow(entry)
-          : spoken(entry, facts);
+          : spoken(room, entry, facts);
     if (row !== null) rows.push(row);
   }
   return rows;
 }
 
 const NOTHING = {
+  plain: false,
   state: null,
   replyTo: null,
   forwardedFrom: null,
@@ -243,7 +244,7 @@ function commandRow({ id, at, senderId, senderName, name, argument }: LoggedComm
   return { ...NOTHING, key: `c${id}`, author, at, text: `/${name} ${argument}`.trim() };
 }
 
-function spoken(entry: LoggedMessage | LoggedTurn, facts: TurnFacts): LoggedRow | null {
+function spoken(room: RoomId, entry: LoggedMessage | LoggedTurn, facts: TurnFacts): LoggedRow | null {
   const turn = turnOf(entry);
   if (turn === null) return entry.source === 'message' ? wordsRow(entry) : null;
   const sends = facts.sends.get(turn) ?? [];
@@ -265,15 +266,15 @@ function spoken(entry: LoggedMessage | LoggedTurn, facts: TurnFacts): LoggedRow 
     remembered: facts.remembered.get(turn) ?? [],
   };
   if (entry.source === 'message') return isEmpty(row) ? null : row;
+  const plain = !isBoards(room);
   if (!isOver(entry.state)) {
-    return {
-      ...row,
-      text: facts.shown.get(turn) ?? '',
-      state: entry.state === 'suspended' ? null : 'writing',
-    };
+    const shown = facts.shown.get(turn) ?? '';
+    return { ...row, text: shown, plain, state: entry.state === 'suspended' ? null : 'writing' };
   }
   const text = sends.flatMap(({ part }) => part.text || []).join('\n\n');
-  return text === '' ? null : { ...row, text, state: entry.state === 'aborted' ? row.state : 'failed' };
+  return text === ''
+    ? null
+    : { ...row, text, plain, state: entry.state === 'aborted' ? row.state : 'failed' };
 }
 
 function wordsRow(message: LoggedMessage): LoggedRow {
@@ -316,6 +317,7 @@ function* sendRow(room: RoomId, entry: LoggedSend): db.Verb<LoggedRow | null> {
       : { kind: 'gateway' },
     at: entry.at,
     text: part.reaction ? reactionText(part.reaction.emoji) : part.text,
+    plain: !isBoards(room),
     turn: entry.turnId,
     state: isUnsent(entry) ? 'unsent' : null,
     files: fileOf(part),
@@ -328,6 +330,11 @@ function* sendRow(room: RoomId, entry: LoggedSend): db.Verb<LoggedRow | null> {
 function* openChoices(choices: Choice[]): db.Verb<Choice[]> {
   const key = choices[0]?.value.replace(/\.\d+$/, '');
   return key !== undefined && (yield* db.one(OPEN_OFFER, key)) !== undefined ? choices : [];
+}
+
+/** Other channels split a text into words and marks. */
+function isBoards(room: RoomId): boolean {
+  return channelOf(room) === BOARD;
 }
 
 function isEmpty({ text, files, calls, approvals }: LoggedRow): boolean {

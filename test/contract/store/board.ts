@@ -101,7 +101,14 @@ export function boardContract(under: StoreUnderTest): void {
       const taken = await begun(store, 't1', { now: NOW + 5 });
       expect(await rows()).toMatchObject([
         { text: 'hi', state: null, turn: 't1' },
-        { key: 'tt1', text: '', state: 'writing', at: NOW + 5, author: { kind: 'persona', id: 'default' } },
+        {
+          key: 'tt1',
+          text: '',
+          plain: true,
+          state: 'writing',
+          at: NOW + 5,
+          author: { kind: 'persona', id: 'default' },
+        },
       ]);
       const part = {
         body: { text: 'Hel', marks: [] },
@@ -113,7 +120,7 @@ export function boardContract(under: StoreUnderTest): void {
       await store.show('t1', [part]);
       expect(await newest()).toMatchObject({ key: 'tt1', text: 'Hel', state: 'writing' });
       await finish(store, taken, 't1', { deliveries: [delivery('turn:t1', 'reply of t1')] });
-      expect(await newest()).toMatchObject({ key: 'tt1', text: 'reply of t1', state: null });
+      expect(await newest()).toMatchObject({ key: 'tt1', text: 'reply of t1', plain: false, state: null });
       expect(await rows()).toHaveLength(2);
     });
 

@@ -52,7 +52,7 @@ export function Row({
       ))}
       {text === '' && state === 'writing' && <Dots />}
       {text !== '' &&
-        (author.kind === 'person' ? (
+        (author.kind === 'person' || row.plain ? (
           <PlainText text={text} />
         ) : (
           <Markdown text={text} isGrowing={state === 'writing'} level={1} />
