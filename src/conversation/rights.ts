@@ -84,7 +84,7 @@ async function admits(
 /** Where owners are notified: the control chats, or their own chats if there are none. */
 export async function ownerChats({ store, channels, rulesFor }: BaseServices): Promise<ChatRecord[]> {
   const rules = [...channels.keys()].map(rulesFor);
-  // Whoever has several chats on the page is told once.
+  // A person may have several chats on the page, and is told in one.
   const isHere = ({ channel, id }: ChatRecord) =>
     channels.has(channel) && (channel !== BOARD || id === BOARD_MAIN);
   const control = new Set(rules.flatMap(({ controlChats }) => controlChats));
