@@ -34,6 +34,10 @@ for (const [name, description, isDefault] of [
     await run[name](configOf(given), version, stop);
   });
 }
+withOptions(
+  program.command('setup'),
+  'connect a model and platforms, step by step; the page of the board does the same',
+).action(async (...given) => (await commands()).setUp(configOf(given)));
 withOptions(program.command('doctor'), 'check the configuration and everything it names')
   .option('--message <chat-id/message-id>', 'also show where one message went')
   .option('--security', 'only show what the configuration leaves open')

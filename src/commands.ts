@@ -7,4 +7,5 @@ export { doctor } from './doctor.js';
 export { migrateStore } from './migrate-store.js';
 export { approve, linkWhatsApp, list, remove, terminalAsk } from './pair.js';
 export { replay } from './replay.js';
+export { setUp } from './setup-terminal.js';
 export { backUp, exportChat, importFolder, restoreFrom } from './transfer.js';

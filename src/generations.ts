@@ -6,7 +6,6 @@
 import { appendStart, openAudit } from './audit-start.js';
 import { backgroundOf, createDelegating, createTaskWiring } from './background.js';
 import type { Board, BoardOptions } from './board/listener.js';
-import { createLasting } from './channels/terminal/lasting.js';
 import { type Config, type LoadedConfig, processConfig, processFrom } from './config.js';
 import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
@@ -270,6 +269,7 @@ async function openTerminal(
   { interactive }: { interactive: boolean },
   onEnd: (failure: unknown) => void,
 ) {
+  const { createLasting } = await import('./channels/terminal/channel.js');
   return createLasting(await createTerminalChannel(config, { interactive, onEnd, lendTo }, log));
 }
 

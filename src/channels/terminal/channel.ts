@@ -1,7 +1,7 @@
 /** The terminal as a channel: one direct chat, `terminal_local`, at a prompt or through a pipe. */
 import { resolve } from 'node:path';
 import type { Channel, ChannelLimits, Part, Receive, Recipient, SendResult } from '../../core/channel.js';
-import { onAbort } from '../../core/clock.js';
+import { OVER, onAbort, orAborted } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import { reactionText } from '../../core/transcript.js';
 import { findFile } from '../kit/outgoing.js';
@@ -133,4 +133,50 @@ function asText({ text, marks, file }: Part): Part {
   const where = `File ${file.name}: ${resolve(file.path)}`.replace(/\p{Cc}/gu, '?');
   const between = text === '' || text.endsWith('\n') ? '' : '\n';
   return { text: `${text}${between}${where}`, marks };
+}
+
+/** The terminal outlives the gateways that follow one another in a run: lines typed in between are for the next one. */
+export function createLasting(terminal: Channel) {
+  const over = new AbortController();
+  let receiver: Receive | null = null;
+  let arrived: () => void = () => {};
+  let next: Promise<void> = awaited();
+  let isReading = false;
+
+  function awaited(): Promise<void> {
+    return new Promise((resolve) => {
+      arrived = resolve;
+    });
+  }
+
+  const receive: Receive = async (batch) => {
+    while (receiver === null) {
+      await orAborted(next, over.signal);
+      if (over.signal.aborted) throw new Error('the gateway stops');
+    }
+    return receiver(batch);
+  };
+
+  return {
+    /** For one gateway, which may stop it. */
+    channel: (): Channel => ({
+      ...terminal,
+      async start(take, signal) {
+        if (signal.aborted) return;
+        receiver = take;
+        arrived();
+        onAbort(signal, () => {
+          receiver = null;
+          next = awaited();
+        });
+        if (isReading) return;
+        isReading = true;
+        await terminal.start(receive, over.signal);
+      },
+      async stop() {},
+    }),
+    /** Reads no more. */
+    leave: (): void => over.abort(OVER),
+    stop: (): Promise<void> => terminal.stop(),
+  };
 }
