@@ -16,7 +16,7 @@ import type { Log } from './core/log.js';
 import { createGateway, type Gateway } from './gateway.js';
 import { createOutward } from './network/outward.js';
 import { type DataLock, watchLocks } from './operating/lock.js';
-import { createLog, standardError } from './operating/log.js';
+import { createLog, createLogTail, standardError } from './operating/log.js';
 import { createLearner } from './operating/redact.js';
 import { createParts, type GatewayOptions } from './parts.js';
 import { foldersOf, hiddenFrom } from './paths.js';
@@ -50,8 +50,10 @@ export async function openRun(file: string | undefined, version: string, stop: A
   const stderr = standardError();
   let interject = (write: () => void) => write();
   const secrets = createLearner(hiddenInLogs(config));
+  const tail = createLogTail();
   const log = createLog({
     ...config.log,
+    tail,
     secrets: secrets.redact,
     destination: { write: (line) => interject(() => stderr.write(line)) },
   });
@@ -68,6 +70,7 @@ export async function openRun(file: string | undefined, version: string, stop: A
     from: processFrom(file, isTerminal),
     config,
     log,
+    tail,
     redact: secrets.redact,
     version,
     stop,
@@ -125,6 +128,9 @@ export async function runGateways(run: OpenedRun, role: Role): Promise<void> {
         ...shared,
         config: loaded.config,
         configFile: loaded.file,
+        keys: loaded.keys,
+        warnings: loaded.warnings,
+        tail: run.tail,
         terminal: terminal?.channel() ?? null,
         serve: door.serve,
         takeIn: ends.again,

@@ -9,10 +9,11 @@ import { BOARD_OWNER, type Desk } from './core/board.js';
 import { once } from './core/concurrency.js';
 import { printable } from './core/cut.js';
 import { createMediaFiles } from './media/files.js';
+import { operationsPartsOf } from './page-operations.js';
 import type { Parts } from './parts.js';
 import { foldersOf } from './paths.js';
 
-export function pagePartsOf(parts: Parts, desk: Desk, _conversation: Conversation): PageParts {
+export function pagePartsOf(parts: Parts, desk: Desk, conversation: Conversation): PageParts {
   const { facts, config, store, memory, artifacts, personas, audit, zone, clock } = parts;
   return {
     version: facts.version,
@@ -20,6 +21,7 @@ export function pagePartsOf(parts: Parts, desk: Desk, _conversation: Conversatio
     setup: setupOf(parts),
     chat: chatPartsOf(parts, desk),
     memory: { files: memory, history: store, personas, audit, today: () => zone.date(clock.now()) },
+    operations: operationsPartsOf(parts, conversation),
     work: { tasks: store, artifacts, chats: store, personas, audit },
     conversations: {
       lists: store,

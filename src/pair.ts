@@ -6,17 +6,17 @@ import { askAtTerminal, BY_OPERATOR, commandConfig, commandLog, say } from './co
 import type { Config } from './config.js';
 import { NAME_CHARS, WELCOME } from './conversation/commands/owners.js';
 import { oneLine } from './conversation/quoting.js';
-import type { Applicant, ApprovedKind, PairingRequest } from './core/access.js';
+import type { Applicant, ApprovedKind } from './core/access.js';
 import { systemClock } from './core/clock.js';
 import { Fault } from './core/errors.js';
-import { channelOf } from './core/ids.js';
 import type { Audit } from './core/journal.js';
 import type { Store } from './core/store.js';
 import { createOutward } from './network/outward.js';
 import { takeLock } from './operating/lock.js';
 import { openStore } from './parts.js';
 import { enterData } from './paths.js';
-import { PLATFORMS, stateOf, userName } from './platforms.js';
+import { stateOf, userName } from './platforms.js';
+import { isListed, listedOwners } from './settings.js';
 
 /** Asks the person at the terminal; null without a terminal. */
 export type Prompt = ((question: string) => Promise<string>) | null;
@@ -177,12 +177,6 @@ async function hasOwner(store: Store, config: Config): Promise<boolean> {
   return (await store.owners(listedOwners(config))).ids.length > 0;
 }
 
-/** Without the terminal's user, who is always an owner. */
-function listedOwners({ channels }: Config): string[] {
-  const rules = [...PLATFORMS.map((name) => channels[name]?.access), channels.terminal.access];
-  return rules.flatMap((each) => each?.owners ?? []).filter((id) => id !== 'terminal_local');
-}
-
 /** The kind of an ID, judged by its form; null for a code and for anything that is no channel's ID. */
 function looksLike(codeOrId: string): ApprovedKind | null {
   const { channel, address } = partsOf(codeOrId);
@@ -212,16 +206,6 @@ function partsOf(codeOrId: string): { id: string; channel: string | null; addres
 /** A stranger's name, safe to print to a terminal. */
 function shown(name: string): string {
   return oneLine(name, NAME_CHARS) || '?';
-}
-
-/** Whether the configuration already admits this group, or the community or server it is part of. */
-function isListed({ channels }: Config, { kind, id, within }: PairingRequest): boolean {
-  const name = PLATFORMS.find((each) => each === channelOf(id));
-  const rules = name === undefined ? undefined : channels[name]?.access;
-  if (kind !== 'group' || rules === undefined) return false;
-  return (
-    rules.groups === 'open' || [id, within].some((each) => each !== undefined && rules.chats.includes(each))
-  );
 }
 
 function plain(text: string) {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createArtifacts } from './artifacts/artifacts.js';
 import type { BoardOptions } from './board/listener.js';
 import { createExports } from './chat-export/export.js';
-import { type Config, type From, modelsOf } from './config.js';
+import { type Config, type From, type LoadedConfig, modelsOf } from './config.js';
 import { createJobAccess } from './conversation/rights.js';
 import type { Channel } from './core/channel.js';
 import { systemClock } from './core/clock.js';
@@ -34,6 +34,7 @@ import { createImageDecoder, createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
 import { secretsIn } from './models/redact.js';
 import { takeLock } from './operating/lock.js';
+import type { LogTail } from './operating/log.js';
 import { createMetrics, createSizes } from './operating/metrics.js';
 import { createRedactor } from './operating/redact.js';
 import { foldersOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
@@ -66,6 +67,11 @@ export interface GatewayOptions {
   from: From;
   /** The configuration file's path; null: all defaults. */
   configFile: string | null;
+  /** For the page that shows it. */
+  keys: LoadedConfig['keys'];
+  warnings: string[];
+  /** The newest lines of the log. */
+  tail: LogTail;
   audit: Audit;
   log: Log;
   version: string;

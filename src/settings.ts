@@ -2,8 +2,10 @@
 import { CHANNELS } from './channels/list.js';
 import type { Config } from './config.js';
 import type { Services, Settings } from './conversation/services.js';
+import type { PairingRequest } from './core/access.js';
 import { BOARD } from './core/board.js';
 import { Fault } from './core/errors.js';
+import { type ChatId, channelOf } from './core/ids.js';
 import type { Prices } from './core/model.js';
 
 const HOUR_MS = 3_600_000;
@@ -47,6 +49,22 @@ export function channelSettingsOf({ channels }: Config): Pick<Services, 'rulesFo
       (channel === BOARD ? 'the board' : 'the terminal'),
     streams: (channel) => optionsOf(channel).streaming !== 'off',
   };
+}
+
+/** Without the terminal's user and that of the page, who are always owners. */
+export function listedOwners({ channels }: Config): ChatId[] {
+  const rules = [...CHANNELS.map(({ name }) => channels[name]?.access), channels.terminal.access];
+  return [...new Set(rules.flatMap((each) => each?.owners ?? []).filter((id) => id !== 'terminal_local'))];
+}
+
+/** Whether the configuration already admits this group, or the community or server it is part of. */
+export function isListed({ channels }: Config, { kind, id, within }: PairingRequest): boolean {
+  const name = CHANNELS.find((each) => each.name === channelOf(id))?.name;
+  const rules = name === undefined ? undefined : channels[name]?.access;
+  if (kind !== 'group' || rules === undefined) return false;
+  return (
+    rules.groups === 'open' || [id, within].some((each) => each !== undefined && rules.chats.includes(each))
+  );
 }
 
 /** The windows and prices of the main server's models. */

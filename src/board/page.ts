@@ -7,6 +7,7 @@ import { addChat, type ChatParts } from './chat.js';
 import { addConversations, type ConversationParts } from './conversations.js';
 import type { Door } from './guard.js';
 import { addMemory, type MemoryParts } from './memory.js';
+import { addOperations, type OperationsParts } from './operations.js';
 import { addSetup } from './setup.js';
 import { addWork, type WorkParts } from './work.js';
 
@@ -18,11 +19,12 @@ export interface PageParts {
   memory: MemoryParts;
   work: WorkParts;
   conversations: ConversationParts;
+  operations: OperationsParts;
   setup: { isDue(): Promise<boolean>; open(): Promise<Setup> };
 }
 
 export function addPage(api: BoardApi, parts: PageParts, door: Door, log: Log): void {
-  const { version, chat, memory, work, conversations, setup } = parts;
+  const { version, chat, memory, work, conversations, operations, setup } = parts;
   api.get('/api/board/hello', async ({ env: { incoming } }) => {
     const signedInBy = door.sessionOf(incoming) === null ? null : 'session';
     return reply(200, { version, signedInBy, isSetupDue: await setup.isDue() });
@@ -31,5 +33,6 @@ export function addPage(api: BoardApi, parts: PageParts, door: Door, log: Log): 
   addMemory(api, memory);
   addWork(api, work);
   addConversations(api, conversations);
+  addOperations(api, operations);
   addSetup(api, setup.open);
 }

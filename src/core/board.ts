@@ -1,8 +1,9 @@
 /** Ports of the board: what its page reads, and its own chat. The route of a message knows nothing of them. */
-import type { CallDecision } from './access.js';
+import type { ApprovedKind, CallDecision } from './access.js';
 import type { Choice } from './channel.js';
 import type { ChatRecord } from './chat-record.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { Job } from './jobs.js';
 import type { JournalEntry, TurnInStore, TurnRecord } from './journal.js';
 import type { Tier, Version } from './memory.js';
 import type { SoughtWords } from './phrase.js';
@@ -219,4 +220,43 @@ export interface HistoryStore {
 export interface KeptVersion extends Version {
   n: number;
   isUndone: boolean;
+}
+
+/** Of all chats, for an operator. */
+export interface OperationsFeed {
+  /** Let in beyond the configuration, the latest first. */
+  letIn(): Promise<LetIn[]>;
+  /** Those that may fire again or be resumed, the next first; the last come those that wait for a person. */
+  openJobs(most: number): Promise<(Job & { title: string | null })[]>;
+  /** On the days between, in the zone with which the store was opened. */
+  spending(ask: { since: number; now: number }): Promise<Spending>;
+}
+
+export interface LetIn {
+  id: ChatId;
+  kind: ApprovedKind;
+  /** null: never heard. */
+  name: string | null;
+  owner: boolean;
+  since: number;
+}
+
+/** Tokens read and written, and millionths of the currency of the prices. */
+export interface Spending {
+  /** `day`: its first millisecond in UTC; days without any are left out. */
+  days: (SpentAmount & { day: number })[];
+  /** The most expensive first, at most 20. */
+  chats: (SpentAmount & { chatId: ChatId; title: string | null })[];
+  personas: (SpentAmount & { personaId: PersonaId })[];
+  /** `people`: only if a limit counts them. */
+  today: {
+    personas: { chatId: ChatId; personaId: PersonaId; tokens: number; cost: number }[];
+    people: { personId: ChatId; tokens: number; cost: number }[];
+  };
+}
+
+interface SpentAmount {
+  turns: number;
+  tokens: number;
+  cost: number;
 }

@@ -181,5 +181,17 @@ export interface Embedder {
   /** Under an earlier `model`; null if the server cannot make it, or not in time. */
   embedAsBefore?(model: string, text: string, signal: AbortSignal): Promise<Float32Array | null>;
   state(): { kind: 'ok' } | { kind: 'failing'; since: number; reason: string };
+  /** Of a backend with a queue; null if it cannot be asked. */
+  queue?(): Promise<EmbeddingQueue | null>;
   close(): Promise<void>;
+}
+
+/** `workers`: those of ours that live; others need not tell. `parked`: jobs that workers died of. */
+export interface EmbeddingQueue {
+  waiting: number;
+  parked: number;
+  workers: number;
+  /** The worker's model, and when it last answered; null before the first answer. */
+  model: string | null;
+  answeredAt: number | null;
 }

@@ -4,7 +4,7 @@
  * 'lost'. Throws Fault `store_unavailable` if the database stays locked, the disk is full, or the file is damaged.
  */
 import type { AccessStore, ApprovalStore, NewQuestion, Offer } from './access.js';
-import type { BoardFeed, BoardLists, HistoryStore } from './board.js';
+import type { BoardFeed, BoardLists, HistoryStore, OperationsFeed } from './board.js';
 import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from './channel.js';
 import type { ChatFeed, ChatRecord, ChatStore } from './chat-record.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
@@ -364,6 +364,7 @@ export interface Store
     Origins,
     HeardFeed,
     BoardFeed,
+    OperationsFeed,
     ChatStore,
     AccessStore,
     ApprovalStore,

@@ -4,7 +4,7 @@ import type { Clock } from '../core/clock.js';
 import { cutAt, estimateTokens } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { Embedder } from '../core/recall.js';
+import type { Embedder, EmbeddingQueue } from '../core/recall.js';
 
 /** The vector as made, or why this text was refused; a failing server throws instead. */
 export type Outcome = { vector: number[] } | { refused: string };
@@ -24,6 +24,7 @@ export interface VectorSource {
   readonly place: string;
   /** One outcome per text, in order; texts are never blank. Throws Fault `embedding_unavailable`. */
   embed(texts: string[], ask: VectorAsk): Promise<Outcome[]>;
+  queue?(): Promise<EmbeddingQueue | null>;
   close(): Promise<void>;
 }
 
@@ -204,6 +205,7 @@ export function createEmbedder(
     model: nameOf(recipe),
     dimensions: () => (length === null ? null : Math.min(length, dimensions ?? length)),
     state: breaker.state,
+    ...(source.queue && { queue: () => source.queue?.() ?? Promise.resolve(null) }),
 
     async embed(texts, { purpose, signal }) {
       const asked = texts.filter((text) => !isBlank(text));

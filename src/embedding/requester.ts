@@ -2,7 +2,7 @@
 import { type Clock, OVER } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { Log, Metrics } from '../core/log.js';
-import type { Embedder } from '../core/recall.js';
+import type { Embedder, EmbeddingQueue } from '../core/recall.js';
 import {
   createEmbedder,
   fitting,
@@ -13,7 +13,7 @@ import {
   type VectorAsk,
   type VectorSource,
 } from './embedder.js';
-import { openRedis, type RedisConnection, readReply, writeJob } from './redis.js';
+import { openRedis, queueKeys, type RedisConnection, readReply, writeJob } from './redis.js';
 
 interface RequesterOptions extends GivenRecipe {
   redisUrl: string;
@@ -66,6 +66,7 @@ class Requester implements VectorSource {
   private atOnce = BEGIN;
   /** The model named in the first reply. */
   private workersModel: string | null = null;
+  private answeredAt: number | null = null;
 
   constructor(private readonly options: RequesterOptions) {
     const { redisUrl, queue, clock, newId } = options;
@@ -90,6 +91,19 @@ class Requester implements VectorSource {
     }
     for (const [position, n] of refused.entries()) outcomes[n] = again[position] ?? harmless;
     return outcomes;
+  }
+
+  async queue(): Promise<EmbeddingQueue | null> {
+    if (!this.commands.isReady()) return null;
+    const { redis } = this.commands;
+    const keys = queueKeys(this.options.queue);
+    const [waiting, parked, workers] = await Promise.all([
+      redis.llen(keys.queue),
+      redis.llen(keys.dead),
+      redis.smembers(keys.workers),
+    ]);
+    const alive = workers.length === 0 ? 0 : await redis.exists(workers.map(keys.alive));
+    return { waiting, parked, workers: alive, model: this.workersModel, answeredAt: this.answeredAt };
   }
 
   async close(): Promise<void> {
@@ -217,6 +231,7 @@ class Requester implements VectorSource {
       return;
     }
     this.pushed.delete(reply.taskId);
+    this.answeredAt = this.options.clock.now();
     const otherModel = reply.kind === 'vector' ? this.checkModel(reply.model) : null;
     if (otherModel !== null) request.fail(otherModel);
     else if (reply.kind === 'vector') request.resolve({ vector: reply.vector });

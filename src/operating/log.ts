@@ -4,7 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import { destination as openDestination, pino, stdTimeFunctions } from 'pino';
-import { escapedInJson } from '../core/cut.js';
+import { cutAt, escapedInJson } from '../core/cut.js';
 import type { Log } from '../core/log.js';
 import { createRedactor } from './redact.js';
 
@@ -13,6 +13,8 @@ export interface LogOptions {
   format: 'pretty' | 'json';
   /** Cut out of every line: these, or all that a redactor knows. */
   secrets: readonly string[] | ((text: string) => string);
+  /** Keeps the newest lines, as JSON. */
+  tail?: LogTail;
   /** Receives whole lines; default: standard error. */
   destination?: { write(line: string): unknown };
   colours?: boolean;
@@ -35,10 +37,45 @@ export function createLog(options: LogOptions): Log {
     {
       write(line: string) {
         const safe = clean(line);
+        options.tail?.push(safe);
         out.write(render ? render(JSON.stringify(visible(JSON.parse(safe)))) : escapedInJson(safe));
       },
     },
   );
+}
+
+export type LogTail = ReturnType<typeof createLogTail>;
+
+const KEPT_LINES = 500;
+/** Of a line; a longer one keeps its beginning. */
+const KEPT_CHARS = 2_000;
+
+/** The newest lines of this process. Nothing is made of them until somebody reads. */
+export function createLogTail(most = KEPT_LINES) {
+  const kept: string[] = [];
+  let count = 0;
+  return {
+    push(json: string): void {
+      kept[count % most] = json.length <= KEPT_CHARS ? json : shortened(json);
+      count += 1;
+    },
+    /** Lines behind the `after`-th, oldest first, numbered from 1. */
+    read(after: number): { n: number; json: string }[] {
+      const first = Math.max(0, after, count - most);
+      return Array.from({ length: Math.max(0, count - first) }, (_, n) => ({
+        n: first + n + 1,
+        json: kept[(first + n) % most] ?? '{}',
+      }));
+    },
+    count: () => count,
+  };
+}
+
+function shortened(json: string): string {
+  const { level, time, msg, ...more } = JSON.parse(json);
+  const rest = JSON.stringify(more);
+  const about = rest.length <= KEPT_CHARS ? rest : `${cutAt(rest, KEPT_CHARS)}…`;
+  return JSON.stringify({ level, time, msg: cutAt(String(msg ?? ''), KEPT_CHARS), about });
 }
 
 /** Synchronous; retries if a pipe is full. */

@@ -14,8 +14,8 @@ export interface YamlFile {
   faults: YamlFault[];
   /** The environment variables used, and the keys down to the value that contains them. */
   variables: { name: string; value: string; path: string[] }[];
-  /** The files behind `${file:PATH}`. */
-  secretFiles: { path: string; text: string }[];
+  /** The files behind `${file:PATH}`, and the keys down to the value that contains them. */
+  secretFiles: { path: string; text: string; key: string[] }[];
   /** The start of a key's value, or of its nearest existing parent's. */
   positionOf(path: readonly PropertyKey[]): { offset: number; line: number } | null;
 }
@@ -75,7 +75,7 @@ export function readYaml(source: string, folder: string, environment: NodeJS.Pro
     if (secretPath !== null) {
       const whole = resolve(folder, secretPath);
       const text = readSecretFile(whole);
-      file.secretFiles.push({ path: whole, text });
+      file.secretFiles.push({ path: whole, text, key: path });
       return text;
     }
     const value = environment[name];

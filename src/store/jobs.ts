@@ -20,10 +20,11 @@ import { assigned, bound, columns, insertInto, type Row } from './sql.js';
 
 const COLUMNS = `id chatId n personaId prompt kind value timezone followUp senderId createdAt state nextAt retryOf failures
   senderName tainted why guarded`;
-const SELECTED = `${columns(COLUMNS, 'job')}, job.room_id as room`;
-type JobRow = Omit<Row<typeof job>, 'roomId' | 'endedAt'> & { room: string };
+/** With the room; also used in statements that join a job with other rows. */
+export const JOB_COLUMNS = `${columns(COLUMNS, 'job')}, job.room_id as room`;
+export type JobRow = Omit<Row<typeof job>, 'roomId' | 'endedAt'> & { room: string };
 
-const jobsWhere = (where: string) => `select ${SELECTED} from job where ${where}`;
+const jobsWhere = (where: string) => `select ${JOB_COLUMNS} from job where ${where}`;
 const IS_OPEN = `state in ('active', 'paused', 'parked')`;
 const IN_CHANNELS = 'channel_in(job.chat_id, @channels)';
 const MOST_AT_ONCE = 100;
@@ -31,7 +32,7 @@ const MOST_AT_ONCE = 100;
 const KEPT_RUNS = 20;
 const DAY_MS = 86_400_000;
 
-function toJob({ followUp, tainted, guarded, ...row }: JobRow): Job {
+export function toJob({ followUp, tainted, guarded, ...row }: JobRow): Job {
   return { ...row, followUp: followUp === 1, tainted: tainted === 1, guarded: guarded === 1 };
 }
 
@@ -128,7 +129,7 @@ const OUTCOME = `
     else 'answered' end`;
 /** `isWorking`: it counts towards the limit of concurrent runs. */
 const OPEN_RUNS = `
-  select ${SELECTED}, ${columns('slot attempt firedAt', 'job_run')}, ${OUTCOME} as outcome,
+  select ${JOB_COLUMNS}, ${columns('slot attempt firedAt', 'job_run')}, ${OUTCOME} as outcome,
     case when message.state = 'waiting' or turn.state in ('running', 'ready') then 1 else 0 end as isWorking,
     coalesce(turn.finished_at, job_run.fired_at) as endedAt
   from job_run join job on job.id = job_run.job_id

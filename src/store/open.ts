@@ -6,6 +6,7 @@ import type { Store } from '../core/store.js';
 import { accessStore } from './access.js';
 import { boardFeed } from './board.js';
 import { boardLists } from './board-lists.js';
+import { operationsFeed } from './board-operations.js';
 import { chatStore } from './chats.js';
 import { commandStore } from './commands.js';
 import type { Database } from './db.js';
@@ -114,6 +115,7 @@ export function storeOn(db: Database): Store {
     ...recallFeed(db),
     ...saidStore(db),
     ...boardFeed(db),
+    ...operationsFeed(db),
     saidIn: (ask) => saidIn(db, ask),
     ...upkeepStore(db),
     watch: db.watch,

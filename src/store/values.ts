@@ -28,7 +28,7 @@ const IN_ALL = `${sumOf('input_tokens + output_tokens')} from usage where day be
 const NOTHING: Amount = { tokens: 0, cost: 0 };
 
 /** The date in the configured zone, as its first millisecond in UTC: stored days do not shift when the zone changes. */
-function dayOf(zone: Zone, time: number): number {
+export function dayOf(zone: Zone, time: number): number {
   return Date.parse(`${zone.date(time)}T00:00:00Z`);
 }
 
