@@ -24,7 +24,7 @@ const MOST_FIRST = `order by tokens desc, cost desc limit ${MOST_SPENDERS}`;
 const BY_DAY = `select day, ${AMOUNT} from usage ${BETWEEN} group by day order by day`;
 const BY_CHAT = `
   select spender as chatId, (select title from chat where id = spender) as title, turns, tokens, cost
-  from (select chat_id as spender, ${AMOUNT} from usage ${BETWEEN} group by chat_id ${MOST_FIRST}) as most
+  from (select chat_id as spender, ${AMOUNT} from usage ${BETWEEN} group by chat_id ${MOST_FIRST}) as chosen
   order by tokens desc, cost desc, spender`;
 const BY_PERSONA = `
   select persona_id as personaId, ${AMOUNT} from usage ${BETWEEN} group by persona_id ${MOST_FIRST}`;

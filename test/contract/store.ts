@@ -21,6 +21,7 @@ import { keepingContract } from './store/keeping.js';
 import { lawContract } from './store/laws.js';
 import { moveContract } from './store/moves.js';
 import { offerContract } from './store/offers.js';
+import { operationsContract } from './store/operations.js';
 import { outboxContract } from './store/outbox.js';
 import { raceContract } from './store/races.js';
 import { receiveContract } from './store/receive.js';
@@ -96,6 +97,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     exportContract(under);
     boardContract(under);
     boardListContract(under);
+    operationsContract(under);
     upkeepContract(under);
     jobContract(under);
     taskContract(under);

@@ -84,8 +84,9 @@ const QUIETENS =
 /** Asked by `doctor` alone, in a process of its own. */
 const COUNTS_ALL_THAT_WAS_HEARD = /^\s*select\s+count\(\*\) filter .* as archived\s+from heard/s;
 
-/** Jobs are counted for a page of metrics, and read through where words are erased. */
-const READS_ALL_JOBS = /^select (state, count\(\*\) as jobs|id, prompt) from job /;
+/** Jobs are counted for a page of metrics, listed for an operator, and read through where words are erased. */
+const READS_ALL_JOBS =
+  /^select (state, count\(\*\) as jobs|id, prompt) from job |from job left join chat .* limit @most \+ 0$/s;
 
 /** `/memory forget` leaves out the transcripts of other chats' tasks. It goes through all files of agents anyway. */
 const READS_ALL_TASKS = /^select id from task where chat_id <> \?$/;
@@ -150,11 +151,14 @@ describe('query plans', () => {
     // Archives that owe a flush, of all chats and of one view; calls that wait for a person (which ask first whether a task made them); the rooms in which something waits; a page of the board's list; open offers; requests for pairing, and
     // which of the groups among them leaves; of a room, whose messages are read with it, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest. Of the journal, what is
     // forgotten at once, what is new and what has changed as one order, and what one turn or task did. For a page of a log: the calls and memory of its turns, the suspended ones; and the page's own chats. What one turn sent.
-    // The few hundred versions of a chat's memory.
+    // The few hundred versions of a chat's memory. For an operator: who was let in, open tasks, and who used most.
     expect(sorting.map((sql) => /\sfrom "?(\w+)/.exec(sql)?.[1]).sort()).toEqual([
       'archived',
       'archived',
       'asked_call',
+      'chat',
+      'chat',
+      'job',
       ...Array<string>(4).fill('journal'),
       'message',
       'message',
@@ -169,6 +173,7 @@ describe('query plans', () => {
       'turn',
       'turn',
       'turn',
+      'usage',
       'version',
       'version',
     ]);
@@ -555,6 +560,9 @@ async function useRest(store: Store): Promise<void> {
     usage: { inputTokens: 1, outputTokens: 1 },
     now: NOW,
   });
+  await store.letIn();
+  await store.openJobs(9);
+  await store.spending({ since: NOW, now: NOW });
   await store.sizes();
   await receive(store, [{ kind: 'apart', room }]);
   const later = NOW + 9 * 86_400_000;
