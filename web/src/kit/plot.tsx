@@ -16,7 +16,18 @@ const TOP = 8;
 /** More labels than this would run into each other. */
 const MOST_LABELS = 8;
 
-export function Plot({ title, unit, points }: { title: string; unit: string; points: readonly PlotPoint[] }) {
+export function Plot({
+  title,
+  unit,
+  points,
+  isTableOpen = false,
+}: {
+  title: string;
+  unit: string;
+  points: readonly PlotPoint[];
+  /** Where the numbers matter as much as their course. */
+  isTableOpen?: boolean;
+}) {
   const { kit } = useTexts();
   const number = new Intl.NumberFormat(languageOfPage(), { maximumFractionDigits: 2 });
   const short = new Intl.NumberFormat(languageOfPage(), { notation: 'compact' });
@@ -58,9 +69,10 @@ export function Plot({ title, unit, points }: { title: string; unit: string; poi
           </g>
         ))}
       </svg>
-      <details>
+      <details open={isTableOpen}>
         <summary class="small soft">{kit.asTable}</summary>
-        <div class="scrolls">
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also for those without a mouse. */}
+        <div class="scrolls" tabIndex={0}>
           <table>
             <caption class="hidden">{title}</caption>
             <tbody>
