@@ -134,7 +134,8 @@ export function shownKeys(
     const sources = outside
       .filter((each) => each.key === at || each.key.startsWith(`${at}.`))
       .map(({ source }) => source);
-    const isHidden = value !== null && (isSecret || sources.length > 0);
+    const isEmpty = typeof value === 'object' && Object.keys(value ?? {}).length === 0;
+    const isHidden = !isEmpty && (isSecret || sources.length > 0);
     const shown = isHidden ? HIDDEN : wordsOf(value, name === 'args');
     return { key, isSet, value: shown, ...(sources.length > 0 && { sources: [...new Set(sources)] }) };
   }

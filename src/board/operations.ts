@@ -6,7 +6,7 @@ import { z } from '@hono/zod-openapi';
 import type { AccessStore, PairingRequest } from '../core/access.js';
 import { BOARD_OWNER, type OperationsFeed, type Spending } from '../core/board.js';
 import type { Channel, Part } from '../core/channel.js';
-import { inOneLine, printable } from '../core/cut.js';
+import { inOneLine } from '../core/cut.js';
 import type { Job, JobStore, Jobs } from '../core/jobs.js';
 import type { Audit, AuditEntry } from '../core/journal.js';
 import { type Personas, personaName } from '../core/persona.js';
@@ -183,7 +183,7 @@ function addPairings(api: BoardApi, parts: OperationsParts): void {
 
 /** People choose their own names. */
 function shownName(name: string): string {
-  return inOneLine(printable(name), NAME_CHARS) || '?';
+  return inOneLine(name, NAME_CHARS) || '?';
 }
 
 // ── Schedules ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -202,8 +202,8 @@ async function itemsOf(
     return {
       ...{ id, n, chatId, title: title && shownName(title), state, why, nextAt, timezone },
       persona: shownName(personaName(there.get(chatId) ?? [], job.personaId)),
-      setBy: followUp ? null : shownName(senderName),
-      prompt: inOneLine(printable(job.prompt), PROMPT_CHARS),
+      setBy: followUp ? null : inOneLine(senderName, NAME_CHARS),
+      prompt: inOneLine(job.prompt, PROMPT_CHARS),
       cron: kind === 'cron' ? value : null,
     };
   });

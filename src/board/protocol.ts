@@ -371,7 +371,7 @@ export interface ScheduleItem {
   chatId: string;
   title: string | null;
   persona: string;
-  /** null: the persona's own idea. */
+  /** null: the persona's own idea; empty: not known. */
   setBy: string | null;
   prompt: string;
   state: 'active' | 'paused' | 'parked';

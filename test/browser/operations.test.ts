@@ -198,13 +198,13 @@ async function shoot(url: string, folder: string): Promise<void> {
   await askToBeLetIn('telegram_66', EVIL, 'ABCDEFGH');
   for (const colorScheme of ['light', 'dark'] as const) {
     for (const [name, size] of [
-      ['phone', { width: 390, height: 844 }],
-      ['desktop', { width: 1280, height: 800 }],
+      ['phone', { width: 390, height: 5_000 }],
+      ['desktop', { width: 1280, height: 3_000 }],
     ] as const) {
       const page = await open(url, size);
       await page.emulateMedia({ colorScheme });
       await page.waitForTimeout(500);
-      await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`), fullPage: true });
+      await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`) });
     }
   }
 }

@@ -76,7 +76,8 @@ export function Plot({
           <table>
             <caption class="hidden">{title}</caption>
             <tbody>
-              {points.map(({ label, value }) => (
+              {/* The newest first. */}
+              {points.toReversed().map(({ label, value }) => (
                 <tr key={label}>
                   <th scope="row">{label}</th>
                   <td class="number">

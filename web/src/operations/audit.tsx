@@ -74,7 +74,7 @@ function AuditEntry({ entry: { at, kind, who, where, what, details } }: { entry:
       </p>
       {details.length > 0 && (
         <details class="small">
-          <summary class="soft">{details.length}</summary>
+          <summary>{filled(operations.detailsOf, { n: details.length })}</summary>
           <dl class="facts">
             {details.map(([name, value]) => (
               <div key={name}>

@@ -118,8 +118,9 @@ function Schedule({
             n,
             chat: visible(title ?? chatId, true),
             persona: visible(persona, true),
-            who: setBy === null ? operations.ownIdea : visible(setBy, true),
           })}
+          {setBy === null && `, ${operations.ownIdea}`}
+          {setBy && `, ${filled(operations.setBy, { name: visible(setBy, true) })}`}
         </p>
       </div>
       <div class="row">
