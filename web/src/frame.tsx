@@ -5,6 +5,7 @@ import { isSignedIn } from './api.ts';
 import { useTexts } from './app.ts';
 import { Icon } from './kit/icons.tsx';
 import { connection } from './live.ts';
+import { WORST_MARK, WorstMark } from './operations/worst-mark.tsx';
 import { addressOf, go, PLACES, type PlaceName, place } from './place.ts';
 import { begin, hello, signOut } from './session.ts';
 import { SignIn } from './sign-in.tsx';
@@ -89,10 +90,12 @@ function Head({ name }: { name: PlaceName }) {
             key={each}
             href={addressOf(each)}
             {...(each === name && { 'aria-current': 'page' })}
+            {...(each === 'operations' && { 'aria-describedby': WORST_MARK })}
             onClick={() => setOpen(false)}
           >
             <Icon name={each} />
             {frame[each]}
+            {each === 'operations' && <WorstMark />}
           </a>
         ))}
         {hello.value?.signedInBy === 'session' && (

@@ -64,6 +64,7 @@ export function Audit() {
 }
 
 function AuditEntry({ entry: { at, kind, who, where, what, details } }: { entry: Entry }) {
+  const { operations } = useTexts();
   const time = Date.parse(at);
   return (
     <li class="stack tight">

@@ -82,6 +82,6 @@ function KeyOf({ entry: { key, value, inner, sources, isSet } }: { entry: Config
 }
 
 function onlySet(entry: ConfigKey): ConfigKey[] {
-  if (!entry.isSet) return [];
+  if (!entry.isSet || entry.value === null) return [];
   return [entry.inner === undefined ? entry : { ...entry, inner: entry.inner.flatMap(onlySet) }];
 }
