@@ -1,6 +1,6 @@
 /** The operations of the page: joins its parts, and shows the configuration without its secrets. */
 import type { OperationsParts } from './board/operations.js';
-import type { ConfigKey, EmbeddingNow } from './board/protocol.js';
+import type { ConfigKey, EmbeddingNow } from './board/protocol-operations.js';
 import type { Config } from './config.js';
 import { configKeys } from './config-keys.js';
 import { WELCOME } from './conversation/commands/owners.js';
@@ -93,12 +93,15 @@ const HIDDEN = '••••';
 const LOGIN = /(:\/\/)[^\s/@?#]*@/g;
 const IN_QUERY = /([?&]([^=&#\s]+)=)[^&#\s"']*/g;
 
-type ShownConfig = Pick<Config, 'variables' | 'secretFiles'>;
+interface OutsideValues {
+  variables: Config['variables'];
+  secretFiles: Config['secretFiles'];
+}
 
 /** All keys with their values. A value from outside the file is hidden, as any of them may be secret. */
 export function shownKeys(
   keys: object,
-  config: ShownConfig,
+  config: OutsideValues,
   clean = createRedactor(hiddenInLogs(config as Config)),
 ): ConfigKey[] {
   const defaults = configKeys.parse({}, ONCE);

@@ -1,6 +1,6 @@
 /** The state of a channel for people: what is wrong, and what to do about it. */
 import type { ChannelStatus } from '../core/channel.js';
-import type { ChannelAdvice, ChannelItem } from './protocol.js';
+import type { ChannelAdvice, ChannelItem } from './protocol-operations.js';
 
 /** The words of the channels themselves; the first match counts. */
 const REMEDIES: Record<string, readonly (readonly [words: RegExp, advice: ChannelAdvice])[]> = {

@@ -5,7 +5,7 @@
 import { z } from '@hono/zod-openapi';
 import type { AccessStore, PairingRequest } from '../core/access.js';
 import { BOARD_OWNER, type OperationsFeed, type Spending } from '../core/board.js';
-import type { Channel, Part } from '../core/channel.js';
+import type { ChannelStatus, Part } from '../core/channel.js';
 import { inOneLine } from '../core/cut.js';
 import type { Job, JobStore, Jobs } from '../core/jobs.js';
 import type { Audit, AuditEntry } from '../core/journal.js';
@@ -23,10 +23,10 @@ import type {
   PairingsNow,
   ScheduleItem,
   UsageNow,
-} from './protocol.js';
+} from './protocol-operations.js';
 
 export interface OperationsParts {
-  channels: readonly Pick<Channel, 'name' | 'status'>[];
+  channels: readonly { name: string; status(): ChannelStatus }[];
   labelOf(channel: string): string;
   feed: OperationsFeed;
   access: AccessStore;

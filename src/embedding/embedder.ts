@@ -202,9 +202,8 @@ export function createEmbedder(
   }
 
   return {
-    model: nameOf(recipe),
+    ...{ model: nameOf(recipe), state: breaker.state },
     dimensions: () => (length === null ? null : Math.min(length, dimensions ?? length)),
-    state: breaker.state,
     ...(source.queue && { queue: () => source.queue?.() ?? Promise.resolve(null) }),
 
     async embed(texts, { purpose, signal }) {

@@ -7,7 +7,7 @@ import * as z from 'zod';
 import { createApi } from '../../src/board/api.js';
 import { adviceOn, channelItem } from '../../src/board/channel-items.js';
 import { addOperations, type OperationsParts } from '../../src/board/operations.js';
-import type { AuditPage, ConfigKey, LogLines, UsageNow } from '../../src/board/protocol.js';
+import type { AuditPage, ConfigKey, LogLines, UsageNow } from '../../src/board/protocol-operations.js';
 import { closedWords } from '../../src/channels/discord/failure.js';
 import { closingOf, UNLINKED } from '../../src/channels/whatsapp/connection.js';
 import { loadConfig } from '../../src/config.js';

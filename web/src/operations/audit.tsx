@@ -1,6 +1,6 @@
 /** The newest entries of the audit log, and older ones on demand. */
 import { useEffect, useState } from 'preact/hooks';
-import type { AuditPage } from '../../../src/board/protocol.ts';
+import type { AuditPage } from '../../../src/board/protocol-operations.ts';
 import { Refusal, read } from '../api.ts';
 import { useTexts } from '../app.ts';
 import { filled } from '../texts/texts.ts';

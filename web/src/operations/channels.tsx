@@ -1,5 +1,5 @@
 /** Channels with what is wrong and what to do about it. */
-import type { ChannelItem } from '../../../src/board/protocol.ts';
+import type { ChannelItem } from '../../../src/board/protocol-operations.ts';
 import { useTexts } from '../app.ts';
 import { addressOf } from '../place.ts';
 import { filled } from '../texts/texts.ts';

@@ -1,5 +1,5 @@
 /** The configuration that is in effect, without its secrets. */
-import type { ConfigKey, ConfigurationNow } from '../../../src/board/protocol.ts';
+import type { ConfigKey, ConfigurationNow } from '../../../src/board/protocol-operations.ts';
 import { useTexts } from '../app.ts';
 import { filled } from '../texts/texts.ts';
 import { Box, useReading } from './parts.tsx';

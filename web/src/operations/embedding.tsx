@@ -1,5 +1,5 @@
 /** How memory is searched: by keywords, or by meaning too, and how far the index has come. */
-import type { EmbeddingNow } from '../../../src/board/protocol.ts';
+import type { EmbeddingNow } from '../../../src/board/protocol-operations.ts';
 import { useTexts } from '../app.ts';
 import { Meter } from '../kit/meter.tsx';
 import { languageOfPage } from '../kit/words.ts';

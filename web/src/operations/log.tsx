@@ -1,6 +1,6 @@
 /** The newest lines of the gateway's log, followed while they are seen. */
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { LogLines } from '../../../src/board/protocol.ts';
+import type { LogLines } from '../../../src/board/protocol-operations.ts';
 import { Refusal, read } from '../api.ts';
 import { useTexts } from '../app.ts';
 import { languageOfPage } from '../kit/words.ts';

@@ -1,6 +1,6 @@
 /** The place Operations: short boxes, the worst first. */
 import { useEffect } from 'preact/hooks';
-import type { OperationsNow } from '../../../src/board/protocol.ts';
+import type { OperationsNow } from '../../../src/board/protocol-operations.ts';
 import { useTexts } from '../app.ts';
 import { onChange } from '../live.ts';
 import { Audit } from './audit.tsx';

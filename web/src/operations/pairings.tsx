@@ -1,6 +1,6 @@
 /** People and groups that ask to be let in, and those that were. */
 import { useId, useState } from 'preact/hooks';
-import type { PairingsNow } from '../../../src/board/protocol.ts';
+import type { PairingsNow } from '../../../src/board/protocol-operations.ts';
 import { ask } from '../api.ts';
 import { useTexts } from '../app.ts';
 import { Dialog } from '../kit/dialog.tsx';

@@ -1,7 +1,7 @@
 /** Pieces of the boxes: a region with its state, moments, strangers' words, and what follows a press. */
 import type { ComponentChildren } from 'preact';
 import { useCallback, useEffect, useId, useRef, useState } from 'preact/hooks';
-import type { OperationsLevel } from '../../../src/board/protocol.ts';
+import type { OperationsLevel } from '../../../src/board/protocol-operations.ts';
 import { Refusal, read } from '../api.ts';
 import { useTexts } from '../app.ts';
 import { languageOfPage, timeInWords } from '../kit/words.ts';

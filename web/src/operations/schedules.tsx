@@ -1,6 +1,6 @@
 /** Scheduled tasks of all chats, with their next run. */
 import { useId, useState } from 'preact/hooks';
-import type { ScheduleItem } from '../../../src/board/protocol.ts';
+import type { ScheduleItem } from '../../../src/board/protocol-operations.ts';
 import { ask } from '../api.ts';
 import { useTexts } from '../app.ts';
 import { Dialog } from '../kit/dialog.tsx';

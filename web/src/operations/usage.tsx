@@ -1,6 +1,6 @@
 /** Tokens and money of the last thirty days, and how full today's limits are. */
 import { useState } from 'preact/hooks';
-import type { UsageNow } from '../../../src/board/protocol.ts';
+import type { UsageNow } from '../../../src/board/protocol-operations.ts';
 import { useTexts } from '../app.ts';
 import { Meter } from '../kit/meter.tsx';
 import { Plot } from '../kit/plot.tsx';

@@ -1,6 +1,6 @@
 /** The worst state of the gateway, for the head of every place: read at each change, and every half minute while seen. */
 import { signal } from '@preact/signals';
-import type { OperationsLevel } from '../../../src/board/protocol.ts';
+import type { OperationsLevel } from '../../../src/board/protocol-operations.ts';
 import { Refusal, read } from '../api.ts';
 import { onChange } from '../live.ts';
 
