@@ -224,9 +224,13 @@ export function remembering(body: ChatBody) {
   }
   if (fact !== undefined) return 'I will **remember** it.';
   if (/what do you remember/i.test(asked)) {
-    const known = body.messages.flatMap(({ role, content }) =>
-      role === 'user' ? [] : [...(content ?? '').matchAll(/^- (.*tea.*)$/gm)].map(([, line]) => line),
+    // Of the prompt: the memory as it was when the conversation began, and its changes since then.
+    const told = body.messages.flatMap(({ role, content }) =>
+      role === 'system'
+        ? (content ?? '')
+        : [...(content ?? '').matchAll(/<memory_now[^>]*>([\s\S]*?)<\/memory_now>/g)].map(([all]) => all),
     );
+    const known = [...told.join('\n').matchAll(/- (.*\btea\b.*)$/gm)].map(([, line]) => line);
     return `I remember: ${known.at(-1) ?? 'nothing'}.`;
   }
   return `echo: ${asked}`;

@@ -1,6 +1,6 @@
 /** Around every place: skip link, head with menu and connection, and the place itself, whose code comes with the first visit. */
 import { Component, type ComponentChildren, type ComponentType } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { isSignedIn } from './api.ts';
 import { useTexts } from './app.ts';
 import { Icon } from './kit/icons.tsx';
@@ -123,7 +123,8 @@ function Inside({ name }: { name: PlaceName }) {
     };
   }, [name]);
   const before = useRef(lastPlace);
-  useEffect(() => {
+  // Before anybody sees it: a key that is pressed then may lead elsewhere.
+  useLayoutEffect(() => {
     if (Loaded === null) return;
     if (before.current !== null && before.current !== name) document.getElementById('main')?.focus();
     lastPlace = name;
