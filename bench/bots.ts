@@ -1,5 +1,7 @@
 /** The measured bots on Telegram, each with its own servers: the compiled gateway, and two bots to compare it with. */
+import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Options } from './options.js';
@@ -20,6 +22,11 @@ export interface GatewaySettings {
   countsFile?: string;
   /** V8 writes its coverage here at exit. */
   coverageFolder?: string;
+  /** Of the page. Default: any. */
+  boardPort?: number;
+  /** For Node, before the script. */
+  nodeArgs?: string[];
+  onLog?: (text: string) => void;
 }
 
 const COUNTER = new URL('./count-statements.js', import.meta.url).href;
@@ -38,12 +45,30 @@ export async function smallBot(
   return { servers, start: () => processes.startBot({ node, args: [script], folder, environment }) };
 }
 
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
 /** Unset options have the gateway's defaults. */
 export async function gateway(
   processes: Processes,
   { node, main }: Options,
   folder: string,
-  { unbounded, streaming, compactAfter, countsFile, coverageFolder }: GatewaySettings,
+  {
+    unbounded,
+    streaming,
+    compactAfter,
+    countsFile,
+    coverageFolder,
+    boardPort = 0,
+    nodeArgs = [],
+    onLog,
+  }: GatewaySettings,
 ): Promise<Subject> {
   const servers = await processes.startServers();
   const { telegram, token, model } = await servers.addresses();
@@ -65,12 +90,15 @@ export async function gateway(
       conversation: { debounce_ms: unbounded ? 0 : undefined, compact_after_messages: compactAfter },
       access: { direct: 'open' },
       log: { level: 'warn' },
-      board: { port: 0 },
+      board: { port: boardPort },
     }),
   );
-  const args = [...(countsFile ? ['--import', COUNTER] : []), main, 'start'];
+  const args = [...nodeArgs, ...(countsFile ? ['--import', COUNTER] : []), main, 'start'];
   const environment: Record<string, string> = {};
   if (countsFile) environment.COUNTS_FILE = countsFile;
   if (coverageFolder) environment.NODE_V8_COVERAGE = coverageFolder;
-  return { servers, start: () => processes.startBot({ node, args, folder, environment }) };
+  return {
+    servers,
+    start: () => processes.startBot({ node, args, folder, environment, ...(onLog && { onLog }) }),
+  };
 }

@@ -14,6 +14,8 @@ export interface Options {
 }
 
 const OWN_DIST = fileURLToPath(new URL('../../dist', import.meta.url));
+/** The gateway of this checkout. */
+export const OWN_MAIN = join(OWN_DIST, 'main.js');
 
 /** `--quick`, `--node PATH`, and `--dist PATH` for the compiled gateway of another checkout. */
 export function readOptions(): Options {

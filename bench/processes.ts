@@ -17,6 +17,7 @@ export type PlatformServers = Remote<PlatformCalls>;
 export type Processes = ReturnType<typeof createProcesses>;
 
 export interface Bot {
+  pid: number;
   /** Start of its process, ms since 1970 with fractions. */
   startedAt: number;
   /** CPU time so far, all threads; null if the system does not report it. */
@@ -88,6 +89,7 @@ export function createProcesses() {
     const { onLog = (text: string) => console.error(text.trimEnd()) } = order;
     child.stderr.setEncoding('utf8').on('data', onLog);
     return {
+      pid: child.pid ?? -1,
       startedAt,
       cpuMs: () => cpuMs(child.pid),
       memory: () => memory(child.pid),
