@@ -3,7 +3,7 @@ import { lookup as lookUp } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { cutAt, printableLine } from './core/cut.js';
 import { describe } from './core/errors.js';
-import { type LookupFor, type Outward, reachedBy } from './core/network.js';
+import { addressOf, type LookupFor, type Outward, reachedBy } from './core/network.js';
 import type { FoundServer, Tried } from './core/setup.js';
 import { createRedactor } from './operating/redact.js';
 
@@ -16,6 +16,8 @@ const MOST_MODELS = 200;
 /** Of a server's own words. */
 const MOST_SHOWN = 200;
 const MOST_BYTES = 1_000_000;
+/** Of an answer to a try, which is searched anew with each piece. */
+const MOST_TRIED = 64_000;
 
 export async function findServers(
   ports: Record<string, number>,
@@ -68,11 +70,13 @@ export async function tryServer(
   const clean = createRedactor([...secrets, ...(key === null ? [] : [key])]);
   const say = (words: string) => cutAt(printableLine(clean(words)), MOST_SHOWN);
   try {
-    const response = await outward.fetch({ lookupFor })(`${address.replace(/\/+$/, '')}/chat/completions`, {
+    const { url, headers: login } = addressOf(address, '/chat/completions');
+    const response = await outward.fetch({ lookupFor })(url, {
       method: 'POST',
       redirect: 'error',
       headers: {
         'content-type': 'application/json',
+        ...login,
         ...headers,
         ...(key !== null && { authorization: `Bearer ${key}` }),
       },
@@ -83,7 +87,7 @@ export async function tryServer(
       }),
       signal: AbortSignal.timeout(TRY_MS),
     });
-    const text = await textOf(response, MOST_BYTES, (so) => response.ok && isAnswer(so));
+    const text = await textOf(response, MOST_TRIED, (so) => response.ok && isAnswer(so));
     if (response.ok && isAnswer(text)) return { works: true, says: model, warnings: [] };
     const words = wordsIn(text) || 'it sent no answer of a model';
     return { works: false, says: say(response.ok ? words : `${response.status}: ${words}`) };
@@ -105,9 +109,16 @@ function wordsIn(text: string): string {
   } catch {
     // Not JSON: its text, without the marks of a page.
   }
-  return text
-    .replace(/<(script|style)[\s\S]*?<\/\1>/gi, ' ')
-    .replace(/<[^>]*>/g, ' ')
+  return withoutMarks(text);
+}
+
+/** Of a page, whose scripts and styles may have no end. */
+function withoutMarks(page: string): string {
+  const [before = '', ...blocks] = page.split(/<(?:script|style)/i);
+  const behind = blocks.flatMap((block) => block.split(/<\/(?:script|style)>/i).slice(1));
+  return [before, ...behind]
+    .join(' ')
+    .replace(/<[^<>]*>/g, ' ')
     .replace(/\s+/g, ' ')
     .trim();
 }
@@ -126,6 +137,7 @@ async function textOf(response: Response, most: number, isEnough = (_: string) =
 const linkLocal = new BlockList();
 linkLocal.addSubnet('169.254.0.0', 16, 'ipv4');
 linkLocal.addSubnet('fe80::', 10, 'ipv6');
+linkLocal.addSubnet('fd00:ec2::', 32, 'ipv6');
 
 const REFUSED = 'the address is link-local, where no model server is';
 

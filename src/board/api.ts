@@ -24,7 +24,10 @@ export function createApi(log: Log): BoardApi {
   api.notFound(() => reply(404, { error: 'not found' }));
   api.onError((error, context) => {
     if (error instanceof HTTPException) return error.getResponse();
-    log.error({ err: error, path: context.req.path }, 'HTTP request failed');
+    const { path } = context.req;
+    // Anybody may break off, as often as they like.
+    if (context.env.incoming?.errored) log.debug({ err: error, path }, 'HTTP request broke off');
+    else log.error({ err: error, path }, 'HTTP request failed');
     if (error instanceof Fault && error.code !== 'internal') return reply(503, { error: error.sentence });
     return reply(500, { error: 'internal error' });
   });

@@ -13,6 +13,8 @@ import { createWays, isOwn, originIn, type Way } from './way.js';
 
 /** Maximum size of a body, declared or counted. */
 export const MOST_BODY_BYTES = 2_000_000;
+/** To be let in, one may send only this much. */
+export const MOST_SIGN_IN_BYTES = 10_000;
 /** More headers could hide the relevant one. */
 const MOST_HEADERS = 100;
 const WITH_BODY = ['POST', 'PUT', 'PATCH'];
@@ -169,7 +171,7 @@ function bodyRefusal(
   if (encoding !== undefined && encoding !== 'identity') {
     return { status: 415, error: 'a compressed body is not accepted' };
   }
-  const most = isUpload ? uploadBytes : MOST_BODY_BYTES;
+  const most = isUpload ? uploadBytes : path === SESSION_PATH ? MOST_SIGN_IN_BYTES : MOST_BODY_BYTES;
   return declared > most ? { status: 413, error: isUpload ? tooLarge(most) : 'too large' } : null;
 }
 

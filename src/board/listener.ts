@@ -69,6 +69,8 @@ const AWAY: DoorRefusal = {
   error: 'The gateway takes in a new configuration; try again.',
   headers: { 'retry-after': '2' },
 };
+/** So that those who only connect leave files and connections to the rest of the gateway. */
+const MOST_CONNECTIONS = 1_000;
 const MOST_HEADER_BYTES = 16_384;
 const LOOK_EVERY_MS = 1_000;
 
@@ -87,6 +89,7 @@ export async function startBoard(options: BoardOptions) {
     shouldUpgradeCallback: (request: IncomingMessage) => isForSocket(request, present.last().options),
   } as ServerOptions);
   server.timeout = limits.silenceMs;
+  server.maxConnections = MOST_CONNECTIONS;
   // Their total size is limited instead.
   server.maxHeadersCount = 0;
   takeUpgrades(server, present);
@@ -202,6 +205,8 @@ function serving(options: BoardOptions, lasting: Omit<Entrance, 'door'>) {
         answering.delete(response);
         if (answering.size === 0) settled();
       });
+      // A stream may last for hours. Signing out itself has an answer.
+      if (request.method === 'GET') endWithSession(request, response, token, { door, ...lasting });
       try {
         app ??= import('./app.js').then(({ createApp }) =>
           createApp(options, { door, ...lasting }, closing.signal),
@@ -224,14 +229,10 @@ function serving(options: BoardOptions, lasting: Omit<Entrance, 'door'>) {
         loaded.set(path, sockets);
         const { take } = await sockets;
         if (closing.signal.aborted) return refuseUpgrade(socket, { status: 503, error: STOPPING });
-        const full = take(request, socket, head);
-        if (full !== null) return refuseUpgrade(socket, full);
-        const session = door.sessionOf(request);
-        if (session === null || token === null) return;
-        socket.once(
-          'close',
-          sessions.whileOpen(session, token, () => socket.destroy()),
-        );
+        // The session may have ended since the guard saw it.
+        const refusal = door.refusalOf(request) ?? take(request, socket, head);
+        if (refusal !== null) return refuseUpgrade(socket, refusal);
+        endWithSession(request, socket, token, { door, ...lasting });
       } catch (error) {
         log.error({ err: error }, 'HTTP listener failed to open a socket');
         refuseUpgrade(socket, { status: 500, error: 'internal error' });
@@ -255,6 +256,19 @@ function serving(options: BoardOptions, lasting: Omit<Entrance, 'door'>) {
       for (const each of open) each.cut();
     },
   };
+}
+
+/** Cuts off a line that came with a session when that is over. */
+function endWithSession(
+  request: IncomingMessage,
+  line: Socket | ServerResponse,
+  token: string | null,
+  { door, sessions }: Entrance,
+): void {
+  const session = door.sessionOf(request);
+  if (session === null || token === null) return;
+  const end = sessions.whileOpen(session, token, () => line.destroy());
+  line.once('close', end);
 }
 
 function answerRequests(server: Server, options: BoardOptions, present: Present): void {

@@ -68,7 +68,8 @@ class LiveSession implements SocketSession {
     else if (ask.kind === 'leave') this.hub.leave(this, ask.room);
     else {
       const [first] = this.rooms;
-      if (this.rooms.size >= MOST_ROOMS && first !== undefined) this.hub.leave(this, first);
+      const isFull = this.rooms.size >= MOST_ROOMS && !this.rooms.has(ask.room);
+      if (isFull && first !== undefined) this.hub.leave(this, first);
       this.hub.follow(this, ask.room, ask.position);
     }
   }
@@ -150,7 +151,10 @@ class LiveHub {
     this.followed.set(room, followed);
     followed.sessions.add(session);
     session.rooms.add(room);
-    if (position !== null) followed.joining.push({ session, position });
+    if (position !== null) {
+      followed.joining = followed.joining.filter((each) => each.session !== session);
+      followed.joining.push({ session, position });
+    }
     followed.isDue = true;
     this.wake();
   }

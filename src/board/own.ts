@@ -7,6 +7,7 @@ import type { Context } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import type { z } from 'zod';
 import { bodyOf, parsed, reply } from './api.js';
+import { MOST_BODY_BYTES } from './guard.js';
 import { complaintOf } from './schemas.js';
 
 export type Asked = Context<{ Bindings: HttpBindings }>;
@@ -20,9 +21,10 @@ export function fieldsIn<Schema extends z.ZodType>(context: Asked, schema: Schem
 export async function bodyIn<Schema extends z.ZodType>(
   context: Asked,
   schema: Schema,
+  most = MOST_BODY_BYTES,
 ): Promise<z.output<Schema>> {
-  const bytes = await bodyOf(context.env.incoming);
-  if (bytes === 'too large') throw refused(413, { error: 'The body has more than 2 MB.' });
+  const bytes = await bodyOf(context.env.incoming, most);
+  if (bytes === 'too large') throw refused(413, { error: `The body has more than ${most / 1_000} kB.` });
   return checked(schema, parsed(bytes));
 }
 

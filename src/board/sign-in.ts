@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import type { Log } from '../core/log.js';
 import { type BoardApi, reply, replyWith } from './api.js';
-import { areEqual, type Door, SESSION_PATH } from './guard.js';
+import { areEqual, type Door, MOST_SIGN_IN_BYTES, SESSION_PATH } from './guard.js';
 import { type Asked, bodyIn } from './own.js';
 import { type Patience, SESSION_MS, type Sessions } from './sessions.js';
 
@@ -23,7 +23,7 @@ export function addSessions(
 ): void {
   api.post(SESSION_PATH, async (context) => {
     // First, because a connection with an unread rest of a request is closed.
-    const given = await bodyIn(context, SignIn);
+    const given = await bodyIn(context, SignIn, MOST_SIGN_IN_BYTES);
     if (token === null) return nothingToSignInTo();
     const { incoming } = context.env;
     const wait = door.isTrusted(incoming) ? 0 : patience.seconds();

@@ -95,7 +95,7 @@ function packingFor({ forms }: PageFile, accepted: string): Packing | null {
     .split(',')
     .map((each) => each.trim())
     .filter((each) => !refused.test(each))
-    .map((each) => each.replace(/\s*;.*/, ''));
+    .map((each) => each.split(';', 1)[0]?.trimEnd());
   const [best] = PACKINGS.find(([packing]) => names.includes(packing) && forms.has(packing)) ?? [null];
   return best;
 }

@@ -72,9 +72,9 @@ function wantedOf(source: string, { path, value }: KeyChange): unknown {
   return root;
 }
 
-/** `${` begins a variable in the file. */
+/** `${` begins a variable in the file. As a function, since `$$` in a replacement is one `$`. */
 function escaped(value: string | boolean): string | boolean {
-  return typeof value === 'string' ? value.replaceAll('${', '$${') : value;
+  return typeof value === 'string' ? value.replaceAll('${', () => '$${') : value;
 }
 
 function rewritten(source: string, { path, value }: KeyChange): string | null {

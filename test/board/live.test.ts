@@ -294,6 +294,10 @@ describe('the live line', () => {
     }
     const one = await look();
     for (let n = 0; n < 12; n++) one.say({ kind: 'follow', room: `test_${n}`, position: null });
+    looks = [];
+    for (let n = 0; n < 500; n++) one.say({ kind: 'follow', room: 'test_1', position: '0.0.0.0.' });
+    await one.until(() => kinds(one.heard).includes('rows'), 'what came after the position');
+    expect(looks.length).toBeLessThan(50);
     await new Promise((resolve) => setTimeout(resolve, 300));
     looks = [];
     await receive(store, [message('1', 'hi')]);

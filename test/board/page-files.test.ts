@@ -138,6 +138,16 @@ describe('a file of the page', () => {
     expect(String(bytes)).toContain('<svg');
   });
 
+  it('is sent at once, however long the list of what a browser takes', async () => {
+    const board = await start();
+    const began = performance.now();
+    for (const blanks of [' '.repeat(15_000), '\t'.repeat(15_000)]) {
+      const { headers } = await get(board, HASHED, { 'accept-encoding': `gzip, a${blanks}b` });
+      expect(headers['content-encoding']).toBe('gzip');
+    }
+    expect(performance.now() - began).toBeLessThan(150);
+  });
+
   it('is not sent again to who has it, in the form that it has', async () => {
     const board = await start();
     const packed = await get(board, HASHED, { 'accept-encoding': 'br' });

@@ -1,10 +1,13 @@
 /** Signing in to the board: the session, its cookie, and who guesses. All over real connections. */
+import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import type { Board, BoardOptions } from '../../src/board/listener.js';
 import type { ChannelState } from '../../src/core/channel.js';
+import type { Log } from '../../src/core/log.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
-import { type Asked, ask, PAGE, startForTest } from './board-harness.js';
+import { quietLog } from '../harness/quiet.js';
+import { type Asked, ask, PAGE, raw, startForTest } from './board-harness.js';
 import { createTasks } from './stand-in.js';
 
 const TOKEN = 'correct horse battery';
@@ -109,6 +112,8 @@ describe('who signs in', () => {
       expect((await signIn(board, token)).status, String(token)).toBe(400);
     }
     const headers = { 'content-type': 'application/json' };
+    const much = JSON.stringify({ token: 'x'.repeat(10_000) });
+    expect((await ask(board, 'POST', '/api/session', { headers, body: much })).status).toBe(413);
     for (const body of ['', '{', '[]', `{"token":"${TOKEN}","more":1}`]) {
       expect((await ask(board, 'POST', '/api/session', { headers, body })).status, body).toBe(400);
     }
@@ -124,7 +129,65 @@ describe('who signs in', () => {
   });
 });
 
+describe('who is not let in', () => {
+  const head = 'POST /api/session HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
+
+  it('can make the gateway hold only a little', async () => {
+    const board = await start();
+    const piece = `400\r\n${'x'.repeat(1_024)}\r\n`;
+    const answer = await raw(board.port, `${head}Transfer-Encoding: chunked\r\n\r\n${piece.repeat(10)}`);
+    expect(answer).toMatch(/^HTTP\/1.1 413 /);
+  });
+
+  it('fills no log by breaking off', async () => {
+    const lines: string[] = [];
+    const note = (level: string) => (_: object, text: string) => lines.push(`${level}: ${text}`);
+    const log = { ...quietLog, debug: note('debug'), error: note('error') } as Log;
+    const board = await start({ log });
+    const socket = connect(board.port, '127.0.0.1', () => {
+      socket.write(`${head}Content-Length: 100\r\n\r\n{`);
+      setTimeout(() => socket.destroy(), 100);
+    });
+    await expect.poll(() => lines).toEqual(['debug: HTTP request broke off']);
+  });
+
+  it('leaves connections to the rest of the gateway', async () => {
+    const board = await start();
+    const sockets = Array.from({ length: 1_100 }, () => connect(board.port, '127.0.0.1'));
+    let closed = 0;
+    for (const socket of sockets) socket.on('error', () => {}).on('close', () => closed++);
+    await expect.poll(() => closed, { timeout: 5_000 }).toBeGreaterThan(0);
+    for (const socket of sockets) socket.destroy();
+  });
+});
+
 describe('a session', () => {
+  it('that ends during a handshake opens no socket, and what is streamed is cut off with it', async () => {
+    const { tasks, counts } = createTasks();
+    await tasks.submit({
+      ...{ goal: 'Count.', agent: null, idempotencyKey: null },
+      request: { messages: [], plan: null, artifacts: [], memory: [] },
+    });
+    const board = await start({ tasks });
+    const cookie = cookieIn(await signIn(board));
+    const streamed = fetch(`${board.url}/api/tasks/task-1/stream`, { headers: { cookie } })
+      .then((answer) => answer.text())
+      .then(
+        () => 'whole',
+        () => 'cut',
+      );
+    await expect.poll(() => counts.followers).toBe(1);
+    const line = new WebSocket(`ws://127.0.0.1:${board.port}/ws`, { headers: { cookie } });
+    const opened = new Promise<boolean>((resolve) => {
+      line.once('open', () => resolve(true)).once('error', () => resolve(false));
+    });
+    // The code of the sockets is loaded now.
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    await ask(board, 'DELETE', '/api/session', { headers: { cookie } });
+    if (await opened) await expect.poll(() => line.readyState).toBe(WebSocket.CLOSED);
+    expect(await streamed).toBe('cut');
+  });
+
   it('is over for everybody at once when one signs out, on disk and on its sockets, too; others are not', async () => {
     const sessions = createState();
     const board = await start({ sessions, tasks: createTasks().tasks });

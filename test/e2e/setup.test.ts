@@ -103,6 +103,42 @@ describe('a model that is set up', () => {
     expect(heard + gateway.err()).not.toContain(KEY);
   });
 
+  it('holds nobody up, whatever the server answers, and never reads the environment or a file', async () => {
+    heard = '';
+    on = await stage();
+    await on.home.write('config.yaml', BASE);
+    const gateway = await on.start({ MY_KEY: KEY });
+    const wish = { address: on.model.url, key: null, model: 'm' };
+    for (const body of ['<style'.repeat(150_000), '<'.repeat(900_000), '"choices"'.repeat(100_000)]) {
+      on.model.reply({ status: 400, body });
+      const began = Date.now();
+      expect((await ask(gateway, 'POST', '/model/try', wish)).body).toMatchObject({ works: false });
+      expect(Date.now() - began).toBeLessThan(3_000);
+    }
+    for (const typed of [`\${MY_KEY}`, `\${file:${join(on.home.folder, 'config.yaml')}}`]) {
+      await ask(gateway, 'POST', '/model/try', { ...wish, key: typed, model: typed });
+      const { headers, body } = on.model.requests.at(-1) ?? {};
+      expect(headers?.authorization).toBe(`Bearer ${typed}`);
+      expect(body?.model).toBe(typed);
+    }
+    await gateway.stop();
+  });
+
+  it('is tried with the login of its address, of which nothing is shown', async () => {
+    heard = '';
+    on = await stage();
+    const address = on.model.url.replace('//', '//me:very-secret-login@');
+    await on.home.write('config.yaml', `${BASE}model: { base_url: "${address}", name: scripted }\n`);
+    const gateway = await on.start();
+    const { body } = await ask(gateway, 'GET', '');
+    expect(body.model.address).toBe(on.model.url);
+    const wish = { address: body.model.address, key: null, model: 'scripted' };
+    expect((await ask(gateway, 'POST', '/model/try', wish)).body).toMatchObject({ works: true });
+    expect(on.model.requests.at(-1)?.headers.authorization).toMatch(/^Basic /);
+    await gateway.stop();
+    expect(heard + gateway.err()).not.toContain('very-secret-login');
+  });
+
   it('is asked with the stored key only under the stored address; comments and variables stay', async () => {
     heard = '';
     on = await stage();

@@ -1,6 +1,7 @@
 /** Single keys of a YAML text are set, and everything else of it stays: comments, order, spaces, other keys. */
 import { describe, expect, it } from 'vitest';
 import { parse, parseDocument, stringify } from 'yaml';
+import { readYaml } from '../../src/operating/yaml.js';
 import { editYaml, type KeyChange } from '../../src/operating/yaml-edit.js';
 import { generator } from '../harness/random.js';
 
@@ -74,11 +75,24 @@ describe('a key that is set', () => {
     '{x}',
     'a:',
   ])('has the value %j afterwards, with `${` escaped', (value) => {
-    const written = value.replaceAll('${', '$${');
+    const written = value.split('${').join('$${');
     expect(parse(set('model:\n  name: old # c\n', 'model.name', value)).model.name).toBe(written);
     expect(parse(set('a: 1\n', 'model.name', value)).model.name).toBe(written);
     expect(parse(set('model: {name: old}\n', 'model.name', value)).model.name).toBe(written);
   });
+
+  it.each(['${NAME}', '${file:/etc/hostname}', '$${NAME}', '$$${NAME}', 'a${', '${${NAME}}', '$'])(
+    'is read as %j, and neither the environment nor a file is',
+    (value) => {
+      for (const source of ['', 'model:\n  name: old\n', 'model: { name: old }\n']) {
+        const { data, variables, secretFiles, faults } = readYaml(set(source, 'model.name', value), '/', {
+          NAME: 'secret',
+        });
+        expect(data).toEqual({ model: { name: value } });
+        expect([...variables, ...secretFiles, ...faults]).toEqual([]);
+      }
+    },
+  );
 
   it('is removed with its line, and nothing else', () => {
     expect(set('model:\n  api_key: x # mine\n  name: y\n', 'model.api_key', null)).toBe(
@@ -102,7 +116,7 @@ describe('a key that is set', () => {
       const edited = editYaml(source, [{ path, value }]);
       expect(commentsOf(edited), source).toEqual(commentsOf(source));
       const at = parseDocument(edited).getIn(path);
-      expect(at, edited).toBe(typeof value === 'string' ? value.replaceAll('${', '$${') : value);
+      expect(at, edited).toBe(typeof value === 'string' ? value.split('${').join('$${') : value);
       const strip = (text: string) => {
         const document = parseDocument(text);
         for (let length = path.length; length > 0; length--) {
