@@ -165,7 +165,8 @@ export async function startBoard(browser: Browser, options: BoardOptions = {}): 
         async () => {
           const page = (await (await board.ask('GET', `rows?room=${chat}`)).json()) as RowPage;
           const last = page.rows.at(-1);
-          return last?.author.kind !== 'person' && last?.state === undefined && board.gateway;
+          const isThere = page.rows.some((row) => row.author.kind === 'person' && row.text === text);
+          return isThere && last?.author.kind !== 'person' && last?.state === undefined;
         },
         `an answer to ${text.slice(0, 60)}`,
       );
