@@ -12,7 +12,7 @@ import { withoutYield } from './harness/verbs.js';
 /** The TypeScript under a folder, by paths relative to it. */
 async function readSources(root: string): Promise<Map<string, string>> {
   const names = await readdir(root, { recursive: true });
-  const files = names.filter((name) => name.endsWith('.ts')).sort();
+  const files = names.filter((name) => /\.tsx?$/.test(name)).sort();
   return new Map(
     await Promise.all(files.map(async (file) => [file, await readFile(join(root, file), 'utf8')] as const)),
   );
@@ -48,6 +48,27 @@ function againstDirection(imports: Map<string, string[]>): string[] {
       .map((target) => `${file} imports ${target}`);
   });
 }
+
+/** Of the page: what its places share stands here. */
+const SHARED = ['kit', 'style', 'texts'];
+
+/** The root loads the places with `import('…')`; they and the shared folders import no place but their own. */
+function againstPlaces(imports: Map<string, string[]>): string[] {
+  return [...imports].flatMap(([file, targets]) => {
+    const home = folderOf(file);
+    return targets
+      .filter((target) => !target.startsWith('..'))
+      .filter((target) => {
+        const to = folderOf(target);
+        const isFree = to === null || to === home || SHARED.includes(to);
+        return home === null ? !isFree && file !== FRAME : !isFree;
+      })
+      .map((target) => `${file} imports ${target}`);
+  });
+}
+
+/** The file of the page's root that joins the places. */
+const FRAME = 'frame.tsx';
 
 function circles(imports: Map<string, string[]>): string[] {
   const done = new Set<string>();
@@ -308,6 +329,13 @@ const CEILINGS = {
   members: 25,
 };
 
+/** Of the page, without styles and texts. */
+const PAGE_CEILINGS = {
+  lines: 7_900,
+  longestFile: 285,
+  functionsOver80: 5,
+};
+
 /** The services that every step may use, and the configuration, may be wider. */
 const WIDE = /: (?:Services|Config)$/;
 
@@ -336,13 +364,54 @@ describe('the size of the source', () => {
   });
 });
 
+describe('the page', () => {
+  let sources: Map<string, string>;
+  let imports: Map<string, string[]>;
+  beforeAll(async () => {
+    sources = await readSources(resolve(import.meta.dirname, '../web/src'));
+    imports = importsOf(sources);
+  });
+
+  it('is scanned: files and imports are found', () => {
+    expect(imports.size).toBeGreaterThan(50);
+    expect(imports.get('kit/face.tsx')).toEqual([]);
+    expect(imports.get('main.tsx')).toContain('frame.tsx');
+  });
+
+  it('keeps places apart: a place imports the root, kit, style, texts and itself; kit imports no place', () => {
+    expect(againstPlaces(imports)).toEqual([]);
+  });
+
+  it('has no circles, types included', () => {
+    expect(circles(imports)).toEqual([]);
+  });
+
+  it('stays under its ceilings', () => {
+    // A catalogue is as long as the page has texts.
+    const code = new Map([...sources].filter(([file]) => folderOf(file) !== 'texts'));
+    const { functions, declaredTwice, lines, longestFile } = measure(code);
+    const long = functions.filter(({ lines }) => lines > 80);
+    process.stdout.write(
+      `The page: ${JSON.stringify({ lines, longestFile, functionsOver80: long.length })}\n`,
+    );
+    expect(lines).toBeLessThanOrEqual(PAGE_CEILINGS.lines);
+    expect(longestFile.lines, longestFile.name).toBeLessThanOrEqual(PAGE_CEILINGS.longestFile);
+    expect(long.length, long.map(({ name }) => name).join('\n')).toBeLessThanOrEqual(
+      PAGE_CEILINGS.functionsOver80,
+    );
+    expect(declaredTwice).toEqual([]);
+  });
+});
+
 describe('the comments of the source', () => {
   it('begin with a subject, not with a relative clause', async () => {
-    const sources = await readSources(resolve(import.meta.dirname, '../src'));
     const clause = /(?:\/\*\*|\/\/|^\s*\*) (?:What|Whoever|Whom|Whose|Who is) .*/gm;
-    const found = [...sources].flatMap(([file, source]) =>
-      [...source.matchAll(clause)].map(([line]) => `${file}: ${line.trim()}`),
+    const roots = await Promise.all(
+      ['src', 'web/src'].map((root) => readSources(resolve(import.meta.dirname, '..', root))),
     );
+    const found = roots
+      .flatMap((sources) => [...sources])
+      .flatMap(([file, source]) => [...source.matchAll(clause)].map(([line]) => `${file}: ${line.trim()}`));
     expect(found).toEqual([]);
   });
 });
@@ -379,6 +448,23 @@ describe('the scan', () => {
       'two/c.ts imports main.ts',
     ]);
     expect(circles(imports)).toContain('one/a.ts → one/b.ts → one/a.ts');
+  });
+
+  it('sees places of the page that import each other', () => {
+    const imports = new Map([
+      ['frame.tsx', ['chat/chat.tsx', 'kit/row.tsx']],
+      ['session.ts', ['chat/drafts.ts']],
+      ['kit/row.tsx', ['app.ts', 'chat/queue.ts']],
+      [
+        'setup/setup.tsx',
+        ['session.ts', 'setup/model.tsx', 'kit/row.tsx', 'chat/requests.ts', '../../src/core/setup.ts'],
+      ],
+    ]);
+    expect(againstPlaces(imports)).toEqual([
+      'session.ts imports chat/drafts.ts',
+      'kit/row.tsx imports chat/queue.ts',
+      'setup/setup.tsx imports chat/requests.ts',
+    ]);
   });
 
   it('sees steps that lead back, also by way of what they share', () => {

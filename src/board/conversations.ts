@@ -72,7 +72,7 @@ export function addConversations(api: BoardApi, { lists, turns, personas }: Conv
     const found = await turns.openTurn(fieldsIn(context, Turn).id);
     if (found === null) throw refused(404, { error: 'There is no such turn.', why: 'unknown' });
     if (found === 'forgotten') {
-      throw refused(404, { error: 'The turn was forgotten; nothing of it is shown.', why: 'forgotten' });
+      throw refused(404, { error: 'This turn was forgotten; nothing of it is shown.', why: 'forgotten' });
     }
     const inChat = await personas.list(found.turn.chatId);
     return reply(

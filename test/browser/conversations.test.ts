@@ -241,7 +241,7 @@ it('shows nothing of what was forgotten', async () => {
   const page = await open('#/conversations?q=heliotrope');
   await page.getByText('Nothing found.').waitFor();
   const there = await open(`#/conversations/board_forgets?turn=${turn}`);
-  await there.getByText('The turn was forgotten').waitFor();
+  await there.getByText('This turn was forgotten').waitFor();
   expect(await there.locator('body').textContent()).not.toContain('heliotrope');
   const unknown = await open('#/conversations/telegram_nobody?turn=nothing');
   await unknown.getByText('There is no such conversation.').waitFor();

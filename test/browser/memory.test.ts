@@ -165,9 +165,9 @@ describe('a file', () => {
     await put('board_main/long/MEMORY.md', `## Tier 1\n\n${'- a line of memory\n'.repeat(200)}- the end\n`);
     const page = await open('#/memory/board_main/long/memory');
     const meter = page.getByRole('meter', { name: 'Budget' });
-    const words = '3,820 of 2,000 characters: a prompt ends in line 107';
+    const words = '3,820 of 2,000 characters: prompts stop at line 107';
     expect(await meter.getAttribute('aria-valuetext')).toBe(words);
-    await preview(page).getByText('A prompt ends here, in line 107').waitFor();
+    await preview(page).getByText('Prompts stop here, at line 107').waitFor();
     await page.locator('.beyond', { hasText: 'the end' }).waitFor();
     await field(page).fill('## Tier 1\n\n- short\n');
     expect(await meter.getAttribute('aria-valuetext')).toBe('18 of 2,000 characters');

@@ -218,9 +218,9 @@ describe('a task', () => {
     await task(page, 'one').getByText('Running').waitFor();
     await task(page, 'one').getByRole('link').first().click();
     await page.getByRole('textbox', { name: 'Message', exact: true }).fill('hurry');
-    await page.getByRole('radio', { name: 'At once' }).check();
+    await page.getByRole('radio', { name: 'Right away' }).check();
     await page.getByRole('button', { name: 'Send', exact: true }).click();
-    await page.getByText('It will be told.').waitFor();
+    await page.getByText('It will be passed on.').waitFor();
     await task(page, 'one').getByRole('button', { name: 'Stop', exact: true }).click();
     await task(page, 'one').getByText('Stopped').waitFor();
     await eventually(
@@ -250,10 +250,10 @@ describe('a task', () => {
     await page.unroute('**/api/tasks');
     expect(await page.getByRole('textbox', { name: 'Goal', exact: true }).inputValue()).toBe('once only');
     await page.getByRole('button', { name: 'Start', exact: true }).click();
-    await page.getByText('Given.').waitFor();
+    await page.getByText('Task added.').waitFor();
     expect((await allTasks()).filter(({ goal }) => goal === 'once only')).toHaveLength(1);
     await start(page, 'once only');
-    await page.getByText('Given.').waitFor();
+    await page.getByText('Task added.').waitFor();
     await eventually(
       async () => (await task(page, 'once only').count()) === 2,
       'given on purpose, it is another',
@@ -344,12 +344,12 @@ describe('artifacts', () => {
       if (request.url().includes('/api/artifacts/')) bodies.push((await request.sizes()).responseBodySize);
     });
     await choose(page, 'archive.zip');
-    await preview(page).getByText('This kind of file is not shown here').waitFor();
+    await preview(page).getByText('This kind of file cannot be shown here').waitFor();
     await preview(page).getByText('archive.zip · application/zip · 4 byte').waitFor();
     await choose(page, 'binary.txt');
-    await preview(page).getByText('This kind of file is not shown here').waitFor();
+    await preview(page).getByText('This kind of file cannot be shown here').waitFor();
     await choose(page, 'huge.png');
-    await preview(page).getByText('too large to be shown').waitFor();
+    await preview(page).getByText('too large to show').waitFor();
     await choose(page, 'long.log');
     await preview(page).getByText('Only the first 300 kB are shown').waitFor();
     expect((await preview(page).locator('pre').textContent())?.length).toBeLessThan(310_000);

@@ -18,6 +18,12 @@ export class Refusal extends Error {
   }
 }
 
+/** The sentence of a refusal; empty: the gateway did not answer. Throws any other error. */
+export function sentenceOf(error: unknown): string {
+  if (!(error instanceof Refusal)) throw error;
+  return error.message;
+}
+
 export interface Answer<Body> {
   body: Body;
   etag: string | null;

@@ -109,7 +109,7 @@ function Head({ name }: { name: PlaceName }) {
   );
 }
 
-/** The name of the place that had the focus last: after a change of place, the new one takes it. */
+/** After a change of place, the new one takes the focus. */
 function Inside({ name }: { name: PlaceName }) {
   const [Loaded, setLoaded] = useState<ComponentType | null>(null);
   const [fault, setFault] = useState<unknown>(null);
@@ -134,6 +134,7 @@ function Inside({ name }: { name: PlaceName }) {
   return Loaded && <Loaded />;
 }
 
+/** The one that was shown before; null: the page has just begun. */
 let lastPlace: PlaceName | null = null;
 
 /** A fault of a place leaves the frame in place. */

@@ -28,7 +28,7 @@ const LONGEST_MS = 5_000;
 const SILENCE_MS = 75_000;
 
 const followers = new Map<string, Follower>();
-const listeners = new Map<LiveSubject, Set<() => void>>();
+const listeners = new Set<{ of: readonly LiveSubject[]; changed: () => void }>();
 let line: WebSocket | null = null;
 let failures = 0;
 let again: ReturnType<typeof setTimeout> | null = null;
@@ -46,10 +46,10 @@ export function follow(room: string, follower: Follower): () => void {
 }
 
 /** Calls when something of this changed, and after each new connection. */
-export function onChange(of: LiveSubject, changed: () => void): () => void {
-  const set = listeners.get(of) ?? new Set();
-  listeners.set(of, set.add(changed));
-  return () => void set.delete(changed);
+export function onChange(of: LiveSubject | readonly LiveSubject[], changed: () => void): () => void {
+  const listener = { of: [of].flat(), changed };
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
 }
 
 export function connect(): void {
@@ -76,6 +76,7 @@ export function disconnect(): void {
   again = null;
   const last = line;
   line = null;
+  hearNoMore();
   last?.close();
 }
 
@@ -83,9 +84,9 @@ function take(news: LiveNews): void {
   if (news.kind === 'hello') {
     failures = 0;
     connection.value = 'connected';
-    for (const set of listeners.values()) for (const changed of set) changed();
+    for (const { changed } of listeners) changed();
   } else if (news.kind === 'changed') {
-    for (const subject of news.of) for (const changed of listeners.get(subject) ?? []) changed();
+    for (const { of, changed } of listeners) if (of.some((each) => news.of.includes(each))) changed();
   } else {
     const follower = followers.get(news.room);
     if (news.kind === 'rows') follower?.rows(news);
@@ -98,14 +99,20 @@ function say(ask: LiveAsk): void {
   if (line?.readyState === WebSocket.OPEN) line.send(JSON.stringify(ask));
 }
 
-function hear(): void {
+function hearNoMore(): void {
   if (silence !== null) clearTimeout(silence);
+  silence = null;
+}
+
+function hear(): void {
+  hearNoMore();
   silence = setTimeout(() => line?.close(), SILENCE_MS);
 }
 
 function lost(which: WebSocket): void {
   if (line !== which) return;
   line = null;
+  hearNoMore();
   failures++;
   connection.value = navigator.onLine ? 'reconnecting' : 'offline';
   const pause = Math.min(LONGEST_MS, SHORTEST_MS * 2 ** Math.min(failures, 10)) * (0.5 + Math.random() / 2);

@@ -1,7 +1,7 @@
 /** Whether the gateway lets us in, and the line to it: begun with the page and after signing in. */
 import { signal } from '@preact/signals';
 import { ask, isSignedIn, Refusal, read } from './api.ts';
-import { forgetDrafts } from './chat/drafts.ts';
+import { forgetDrafts } from './kit/drafts.ts';
 import { connect, disconnect } from './live.ts';
 
 /** Answer of `hello`. */
@@ -28,7 +28,7 @@ export async function begin(): Promise<void> {
   }
 }
 
-/** Nothing of before stays on the page. */
+/** Nothing of before stays on the page. Throws `Refusal`: the session goes on. */
 export async function signOut(): Promise<void> {
   await ask('api/session', { method: 'DELETE' });
   disconnect();

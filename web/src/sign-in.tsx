@@ -2,11 +2,12 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ask, isSignedIn, Refusal } from './api.ts';
 import { useTexts } from './app.ts';
+import { Fault } from './kit/fault.tsx';
 import { begin } from './session.ts';
 import { filled } from './texts/texts.ts';
 
 export function SignIn() {
-  const { signIn, frame } = useTexts();
+  const { signIn } = useTexts();
   const [fault, setFault] = useState<string | null>(null);
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
@@ -23,7 +24,7 @@ export function SignIn() {
       const { status, retryAfter, message } = error;
       if (status === 401) setFault(signIn.wrong);
       else if (status === 429) setFault(filled(signIn.wait, { n: retryAfter ?? 60 }));
-      else setFault(message || frame.failed);
+      else setFault(message);
     }
   }
 
@@ -43,7 +44,7 @@ export function SignIn() {
           {signIn.signIn}
         </button>
       </form>
-      {fault !== null && <p role="alert">{fault}</p>}
+      <Fault says={fault} />
     </main>
   );
 }

@@ -1,29 +1,16 @@
 /** Leads to another chat of the page, or to a new one: it begins with its first message. */
-import { useEffect, useState } from 'preact/hooks';
 import { useTexts } from '../app.ts';
+import { chatName, MAIN_CHAT, OWN_PREFIX } from '../kit/chats.ts';
 import { Dialog } from '../kit/dialog.tsx';
-import { onChange } from '../live.ts';
+import { useFollowed } from '../kit/follow.ts';
 import { addressOf, go } from '../place.ts';
 import { chats } from './requests.ts';
 import { slugOf } from './slug.ts';
 
-export const MAIN = 'board_main';
-const PREFIX = 'board_';
-
 /** The ids of all chats of the page, this one among them. */
 export function useChats(chat: string): string[] {
-  const [known, setKnown] = useState<string[]>([]);
-  useEffect(() => {
-    const reread = () =>
-      void chats().then(
-        (answer) => setKnown(answer.chats.map((each) => each.chat)),
-        // The next connection asks again.
-        () => {},
-      );
-    reread();
-    return onChange('conversations', reread);
-  }, []);
-  return [MAIN, ...new Set([...known, chat].filter((each) => each !== MAIN))];
+  const known = useFollowed(['conversations'], chats).answer ?? [];
+  return [MAIN_CHAT, ...new Set([...known, chat].filter((each) => each !== MAIN_CHAT))];
 }
 
 export interface Switching {
@@ -35,7 +22,7 @@ export interface Switching {
 }
 
 export function ChatSwitch({ chat, chats, begin }: Switching) {
-  const { chat: texts } = useTexts();
+  const { chat: texts, kit } = useTexts();
   return (
     <select
       class="chat-switch"
@@ -43,14 +30,14 @@ export function ChatSwitch({ chat, chats, begin }: Switching) {
       value={chat}
       onChange={({ currentTarget }) => {
         const { value } = currentTarget;
-        if (value !== '') return go(addressOf('chat', value === MAIN ? [] : [value]));
+        if (value !== '') return go(addressOf('chat', value === MAIN_CHAT ? [] : [value]));
         currentTarget.value = chat;
         begin();
       }}
     >
       {chats.map((each) => (
         <option key={each} value={each}>
-          {each === MAIN ? texts.mainChat : each.slice(PREFIX.length).replaceAll('-', ' ')}
+          {chatName(each, each, kit.mainChat)}
         </option>
       ))}
       <option value="">{texts.newChat}</option>
@@ -69,7 +56,7 @@ export function NewChat({ close }: { close: () => void }) {
           const slug = slugOf(String(new FormData(event.currentTarget).get('title')));
           if (slug === '') return;
           close();
-          go(addressOf('chat', [PREFIX + slug]));
+          go(addressOf('chat', [OWN_PREFIX + slug]));
         }}
       >
         <label>
@@ -81,7 +68,7 @@ export function NewChat({ close }: { close: () => void }) {
             {kit.cancel}
           </button>
           <button type="submit" class="primary">
-            {chat.create}
+            {kit.create}
           </button>
         </div>
       </form>

@@ -1,15 +1,16 @@
 /** The place Chat: the page's own conversation with its personas. */
 import { useComputed } from '@preact/signals';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import type { BoardCommand, BoardPersonas, LogRow } from '../../../src/board/protocol.ts';
 import { useTexts } from '../app.ts';
+import { MAIN_CHAT } from '../kit/chats.ts';
+import { useFollowed } from '../kit/follow.ts';
 import { type Log, openLog } from '../kit/log.ts';
 import { LogList } from '../kit/log-list.tsx';
 import { Row, type RowActions } from '../kit/row.tsx';
-import { onChange } from '../live.ts';
 import { place } from '../place.ts';
 import './chat.css';
-import { ChatSwitch, MAIN, NewChat, useChats } from './chat-switch.tsx';
+import { ChatSwitch, NewChat, useChats } from './chat-switch.tsx';
 import { Composer } from './composer.tsx';
 import { Faces } from './faces.tsx';
 import { Offers } from './offers.tsx';
@@ -18,14 +19,14 @@ import { Outgoing } from './outgoing-rows.tsx';
 import { commands, personasOf, press } from './requests.ts';
 
 export default function Chat() {
-  const chat = place.value.parts[0] ?? MAIN;
+  const chat = place.value.parts[0] ?? MAIN_CHAT;
   return <OneChat key={chat} chat={chat} />;
 }
 
 function OneChat({ chat }: { chat: string }) {
   const { frame } = useTexts();
   const log = useLog(chat);
-  const { active, personas, reread } = usePersonas(chat);
+  const { active, personas } = usePersonas(chat);
   const known = useCommands();
   const [isNewChat, setNewChat] = useState(false);
   const switching = { chat, chats: useChats(chat), begin: () => setNewChat(true) };
@@ -51,14 +52,11 @@ function OneChat({ chat }: { chat: string }) {
           personas={personas}
           writing={writing.value}
           say={sayHere}
-          reread={reread}
         />
         <ChatSwitch {...switching} />
       </div>
       <LogList log={log} draw={draw}>
-        {isEmpty && (
-          <Offers chat={chat} active={personas.find(({ id }) => id === active)?.name} created={reread} />
-        )}
+        {isEmpty && <Offers chat={chat} active={personas.find(({ id }) => id === active)?.name} />}
         <Outgoing chat={chat} log={log} />
       </LogList>
       <Composer
@@ -67,7 +65,7 @@ function OneChat({ chat }: { chat: string }) {
         isUnderWay={isUnderWay.value}
         send={(text, files) => {
           say(chat, text, files);
-          // Whoever writes wants to see it.
+          // One wants to see what one has written.
           if (!log.follows) void log.newest();
         }}
         stop={() => say(chat, '/stop')}
@@ -86,22 +84,9 @@ function useLog(chat: string): Log {
   return log;
 }
 
-function usePersonas(chat: string) {
-  const [here, setHere] = useState<BoardPersonas>({ active: '', personas: [] });
-  const reread = useMemo(
-    () => () =>
-      void personasOf(chat).then(
-        setHere,
-        // The last ones stay; the next connection asks again.
-        () => {},
-      ),
-    [chat],
-  );
-  useEffect(() => {
-    reread();
-    return onChange('personas', reread);
-  }, [reread]);
-  return { ...here, reread };
+function usePersonas(chat: string): BoardPersonas {
+  const read = useCallback((signal: AbortSignal) => personasOf(chat, signal), [chat]);
+  return useFollowed(['personas'], read).answer ?? { active: '', personas: [] };
 }
 
 function useCommands(): BoardCommand[] {

@@ -3,12 +3,13 @@ import { signal } from '@preact/signals';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { BoardCommand } from '../../../src/board/protocol.ts';
 import { useTexts } from '../app.ts';
+import { draftOf, keepDraft } from '../kit/drafts.ts';
+import { Fault } from '../kit/fault.tsx';
 import { Icon } from '../kit/icons.tsx';
 import { Listbox, movedBy } from '../kit/listbox.tsx';
 import { languageOfPage, sizeInWords } from '../kit/words.ts';
 import { filled } from '../texts/texts.ts';
 import { completionsFor } from './complete.ts';
-import { draftOf, keepDraft } from './drafts.ts';
 import type { Attached } from './queue.ts';
 import { upload } from './requests.ts';
 
@@ -70,7 +71,7 @@ export function Composer({
       }}
     >
       {completion.listbox}
-      {fault !== null && <p role="alert">{fault}</p>}
+      <Fault says={fault} />
       {files.length > 0 && <Attachments files={files} detach={detach} />}
       <div class="field-row">
         <Attach attach={attach} />
@@ -201,7 +202,7 @@ function useDraft(chat: string, text: string): void {
   }, [chat, text]);
   const last = useRef(text);
   last.current = text;
-  // Whoever leaves the place within that time loses nothing.
+  // Leaving the place within that time loses nothing.
   useEffect(() => () => keepDraft(chat, last.current), [chat]);
 }
 

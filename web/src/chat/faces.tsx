@@ -1,15 +1,16 @@
 /** Those who are here: a tap makes one the one that answers; the menu addresses one, invites it, or lets it go. */
 import { useId, useRef, useState } from 'preact/hooks';
 import type { BoardPersona } from '../../../src/board/protocol.ts';
-import { Refusal } from '../api.ts';
+import { sentenceOf } from '../api.ts';
 import { useTexts } from '../app.ts';
 import { Dialog } from '../kit/dialog.tsx';
 import { Face } from '../kit/face.tsx';
+import { Fault } from '../kit/fault.tsx';
 import { Icon } from '../kit/icons.tsx';
+import { createPersona, PersonaFields } from '../kit/persona-fields.tsx';
 import { moveFocus } from '../kit/tabs.tsx';
 import { ChatSwitch, type Switching } from './chat-switch.tsx';
 import { suggested } from './composer.tsx';
-import { createPersona } from './requests.ts';
 
 export function Faces({
   chat,
@@ -17,7 +18,6 @@ export function Faces({
   personas,
   writing,
   say,
-  reread,
   switching,
 }: {
   chat: string;
@@ -27,11 +27,9 @@ export function Faces({
   /** IDs of those that are writing. */
   writing: ReadonlySet<string>;
   say: (text: string) => void;
-  /** Asks for the personas again. */
-  reread: () => void;
   switching: Switching;
 }) {
-  const { chat: texts } = useTexts();
+  const { chat: texts, kit } = useTexts();
   const [isNew, setNew] = useState(false);
   const reached = personas.some(({ id }) => id === active) ? active : personas[0]?.id;
   return (
@@ -57,23 +55,14 @@ export function Faces({
       <button
         type="button"
         class="icon"
-        aria-label={texts.newPersona}
-        title={texts.newPersona}
+        aria-label={kit.newPersona}
+        title={kit.newPersona}
         onClick={() => setNew(true)}
       >
         <Icon name="plus" />
       </button>
       <Menu switching={switching} active={active} personas={personas} say={say} />
-      {isNew && (
-        <NewPersona
-          chat={chat}
-          close={() => setNew(false)}
-          created={() => {
-            setNew(false);
-            reread();
-          }}
-        />
-      )}
+      {isNew && <NewPersona chat={chat} close={() => setNew(false)} />}
     </div>
   );
 }
@@ -157,48 +146,31 @@ function below(menu: HTMLElement | null, opener: HTMLElement | null): void {
   menu.style.margin = '0';
 }
 
-export function NewPersona({
-  chat,
-  close,
-  created,
-}: {
-  chat: string;
-  close: () => void;
-  created: () => void;
-}) {
-  const { chat: texts, kit, frame } = useTexts();
+export function NewPersona({ chat, close }: { chat: string; close: () => void }) {
+  const { kit } = useTexts();
   const [fault, setFault] = useState<string | null>(null);
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault();
-    const fields = new FormData(event.currentTarget as HTMLFormElement);
     try {
-      await createPersona(chat, String(fields.get('name')).trim(), String(fields.get('character')).trim());
-      created();
+      await createPersona(chat, event.currentTarget as HTMLFormElement);
+      close();
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      setFault(error.message || frame.failed);
+      setFault(sentenceOf(error));
     }
   }
 
   return (
-    <Dialog title={texts.newPersona} close={close}>
+    <Dialog title={kit.newPersona} close={close}>
       <form class="stack" onSubmit={submit}>
-        <label>
-          {texts.name}
-          <input name="name" required maxLength={60} autocomplete="off" placeholder={texts.nameExample} />
-        </label>
-        <label>
-          {texts.character}
-          <textarea name="character" rows={5} placeholder={texts.characterExample} />
-        </label>
-        {fault !== null && <p role="alert">{fault}</p>}
+        <PersonaFields />
+        <Fault says={fault} />
         <div class="buttons">
           <button type="button" onClick={close}>
             {kit.cancel}
           </button>
           <button type="submit" class="primary">
-            {texts.create}
+            {kit.create}
           </button>
         </div>
       </form>

@@ -8,12 +8,10 @@ import { NewPersona } from './faces.tsx';
 export function Offers({
   chat,
   active,
-  created,
 }: {
   chat: string;
   /** The name of the persona that answers. */
   active: string | undefined;
-  created: () => void;
 }) {
   const { chat: texts } = useTexts();
   const [isNew, setNew] = useState(false);
@@ -38,16 +36,7 @@ export function Offers({
           <span class="soft small">{texts.offerAskText}</span>
         </button>
       </div>
-      {isNew && (
-        <NewPersona
-          chat={chat}
-          close={() => setNew(false)}
-          created={() => {
-            setNew(false);
-            created();
-          }}
-        />
-      )}
+      {isNew && <NewPersona chat={chat} close={() => setNew(false)} />}
     </div>
   );
 }

@@ -24,23 +24,17 @@ export async function upload(file: File): Promise<Attached> {
   return (await ask<Attached>(`api/board/files?${query}`, { method: 'POST', bytes: file })).body;
 }
 
-export function personasOf(chat: string): Promise<BoardPersonas> {
-  return read(`api/board/chats/${encodeURIComponent(chat)}/personas`);
-}
-
-export async function createPersona(chat: string, name: string, character: string): Promise<void> {
-  await ask(`api/board/chats/${encodeURIComponent(chat)}/personas`, {
-    method: 'POST',
-    json: { name, character },
-  });
+export function personasOf(chat: string, signal: AbortSignal): Promise<BoardPersonas> {
+  return read(`api/board/chats/${encodeURIComponent(chat)}/personas`, signal);
 }
 
 export function commands(): Promise<{ commands: BoardCommand[] }> {
   return read('api/board/commands');
 }
 
-export function chats(): Promise<{ chats: { chat: string; name: string }[] }> {
-  return read('api/board/chats');
+/** Their ids. */
+export async function chats(signal: AbortSignal): Promise<string[]> {
+  return (await read<{ chats: { chat: string }[] }>('api/board/chats', signal)).chats.map(({ chat }) => chat);
 }
 
 /** Letters and digits: plain HTTP has no `crypto.randomUUID`. */

@@ -8,17 +8,6 @@ import { OneConversation } from './one.tsx';
 
 export default function Conversations() {
   const { frame, conversations } = useTexts();
-  const search = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    const seek = (event: KeyboardEvent) => {
-      if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || isField(event.target))
-        return;
-      event.preventDefault();
-      search.current?.focus();
-    };
-    addEventListener('keydown', seek);
-    return () => removeEventListener('keydown', seek);
-  }, []);
   const room = place.value.parts[0] ?? null;
   const lastRoom = useRef(room);
   useEffect(() => {
@@ -33,7 +22,7 @@ export default function Conversations() {
   return (
     <div class={`fills conversations ${shown}`}>
       <h1>{frame.conversations}</h1>
-      <List search={search} />
+      <List />
       {room === null ? (
         <p class="none soft">{conversations.choose}</p>
       ) : (
@@ -41,8 +30,4 @@ export default function Conversations() {
       )}
     </div>
   );
-}
-
-function isField(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]');
 }

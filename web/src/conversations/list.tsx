@@ -1,8 +1,10 @@
 /** All conversations, the newest first; or what a search in them found. */
-import type { RefObject } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { ConversationItem, FoundRow } from '../../../src/board/protocol.ts';
 import { useTexts } from '../app.ts';
+import { chatName } from '../kit/chats.ts';
+import { Fault } from '../kit/fault.tsx';
+import { Time } from '../kit/time.tsx';
 import { languageOfPage, timeInWords } from '../kit/words.ts';
 import { place } from '../place.ts';
 import { filled } from '../texts/texts.ts';
@@ -11,7 +13,7 @@ import { useConversations, useSearch } from './reads.ts';
 
 const TYPED_MS = 250;
 
-export function List({ search }: { search: RefObject<HTMLInputElement | null> }) {
+export function List() {
   const { conversations: texts } = useTexts();
   const query = place.value.values.q ?? '';
   const [typed, setTyped] = useState(query);
@@ -30,7 +32,7 @@ export function List({ search }: { search: RefObject<HTMLInputElement | null> })
         }}
       >
         <input
-          ref={search}
+          data-slash
           type="search"
           aria-label={texts.search}
           placeholder={texts.search}
@@ -46,18 +48,18 @@ export function List({ search }: { search: RefObject<HTMLInputElement | null> })
 
 function All() {
   const { conversations: texts } = useTexts();
-  const { items, next, more, fault } = useConversations();
+  const { items, hasMore, more, fault } = useConversations();
   const room = place.value.parts[0];
   return (
     <>
-      {fault !== null && <p role="alert">{fault}</p>}
+      {items === null && <Fault says={fault} />}
       {items?.length === 0 && <p class="soft">{texts.empty}</p>}
       <ul class="list" aria-label={texts.list}>
         {items?.map((item) => (
           <Item key={item.room} item={item} isCurrent={item.room === room} />
         ))}
       </ul>
-      {next !== null && (
+      {hasMore && (
         <button type="button" class="quiet" onClick={more}>
           {texts.more}
         </button>
@@ -74,6 +76,7 @@ function Item({
   item: ConversationItem;
   isCurrent: boolean;
 }) {
+  const { kit } = useTexts();
   return (
     <li class={`item ${isCurrent ? 'current' : ''}`}>
       <a
@@ -81,7 +84,7 @@ function Item({
         href={addressWith({ ...NO_MESSAGE, room })}
         {...(isCurrent && { 'aria-current': 'true' })}
       >
-        {title}
+        {chatName(room, title, kit.mainChat)}
       </a>
       <span class="tag">{channelName(channel)}</span>
       {last !== null && (
@@ -89,7 +92,7 @@ function Item({
           <p class="last">
             <b>{last.author}</b> {last.text}
           </p>
-          <Time at={last.at} />
+          <Time class="soft tiny" at={last.at} />
         </>
       )}
     </li>
@@ -103,7 +106,7 @@ function Found({ query }: { query: string }) {
   const back = backTo === null ? '' : timeInWords(backTo, languageOfPage());
   return (
     <>
-      {fault !== null && <p role="alert">{fault}</p>}
+      <Fault says={fault} />
       <ul class="list" aria-label={texts.results}>
         {rows.map((row) => (
           <Result key={`${row.room} ${row.key}`} row={row} isCurrent={row.around === around} />
@@ -123,26 +126,19 @@ function Found({ query }: { query: string }) {
 }
 
 function Result({ row, isCurrent }: { row: FoundRow; isCurrent: boolean }) {
+  const { kit } = useTexts();
   const { room, around, key, title, author, at, excerpt } = row;
   return (
     <li class={`result ${isCurrent ? 'current' : ''}`}>
       <a href={addressWith({ room, around, key, turn: '' })} {...(isCurrent && { 'aria-current': 'true' })}>
         <span class="soft tiny">
-          {title} · <Time at={at} />
+          {chatName(room, title, kit.mainChat)} · <Time at={at} />
         </span>
         <span class="excerpt">
           <b>{author}</b> {excerpt}
         </span>
       </a>
     </li>
-  );
-}
-
-export function Time({ at }: { at: number }) {
-  return (
-    <time class="soft tiny" dateTime={new Date(at).toISOString()}>
-      {timeInWords(at, languageOfPage())}
-    </time>
   );
 }
 

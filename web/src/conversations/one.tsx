@@ -1,12 +1,14 @@
 /** One conversation, to be read: its log from any place, and at each answer what is behind it. */
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { ConversationItem, LogRow } from '../../../src/board/protocol.ts';
-import { Refusal } from '../api.ts';
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { LogRow } from '../../../src/board/protocol.ts';
+import { sentenceOf } from '../api.ts';
 import { useTexts } from '../app.ts';
+import { chatName } from '../kit/chats.ts';
+import { Fault } from '../kit/fault.tsx';
+import { useFollowed } from '../kit/follow.ts';
 import { type Log, openLog } from '../kit/log.ts';
 import { LogList } from '../kit/log-list.tsx';
 import { Row } from '../kit/row.tsx';
-import { onChange } from '../live.ts';
 import { place } from '../place.ts';
 import type { Texts } from '../texts/en.ts';
 import { addressWith, goTo, NO_MESSAGE } from './address.ts';
@@ -37,9 +39,13 @@ export function OneConversation({ room }: { room: string }) {
 }
 
 function Head({ room, log }: { room: string; log: Log }) {
-  const { conversations: texts, frame } = useTexts();
-  const [item, setItem] = useState<ConversationItem | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
+  const { conversations: texts, kit } = useTexts();
+  // A title may come later.
+  const { answer: item, fault } = useFollowed(
+    ['conversations'],
+    useCallback((signal: AbortSignal) => conversation(room, signal), [room]),
+  );
+  const [dayFault, setDayFault] = useState<string | null>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   useLayoutEffect(() => {
     // On a phone the list goes, and the chosen link with it.
@@ -47,22 +53,17 @@ function Head({ room, log }: { room: string; log: Log }) {
     const isGone = focused instanceof HTMLElement && focused.closest('.finder')?.clientHeight === 0;
     if (isGone) heading.current?.focus();
   }, [room]);
-  const told = (error: unknown) => {
-    if (!(error instanceof Refusal)) throw error;
-    setFault(error.message || frame.failed);
-  };
-  useEffect(() => {
-    const look = () => void conversation(room).then(setItem, told);
-    look();
-    // A title may come later.
-    return onChange('conversations', () => item === null && look());
-  }, [room, item === null]);
 
   async function goToDay(day: string): Promise<void> {
     const at = new Date(`${day}T00:00`).getTime();
     if (Number.isNaN(at)) return;
-    const found = await rowAt(room, at).catch(told);
-    if (found) goTo({ around: found, key: found });
+    try {
+      const found = await rowAt(room, at);
+      setDayFault(null);
+      if (found !== null) goTo({ around: found, key: found });
+    } catch (error) {
+      setDayFault(sentenceOf(error));
+    }
   }
 
   return (
@@ -71,7 +72,7 @@ function Head({ room, log }: { room: string; log: Log }) {
         {texts.all}
       </a>
       <h2 ref={heading} tabIndex={-1}>
-        {item?.title ?? room}
+        {chatName(room, item?.title ?? room, kit.mainChat)}
       </h2>
       {item !== null && <span class="tag">{channelName(item.channel)}</span>}
       <div class="row ends">
@@ -87,7 +88,7 @@ function Head({ room, log }: { room: string; log: Log }) {
           {texts.newest}
         </button>
       </div>
-      {fault !== null && <p role="alert">{fault}</p>}
+      <Fault says={dayFault ?? (item === null ? fault : null)} />
     </header>
   );
 }

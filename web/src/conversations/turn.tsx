@@ -5,14 +5,14 @@ import type { TurnDetails } from '../../../src/board/protocol.ts';
 import { useTexts } from '../app.ts';
 import { Icon } from '../kit/icons.tsx';
 import { PlainText } from '../kit/markdown.tsx';
+import { Time } from '../kit/time.tsx';
 import { languageOfPage } from '../kit/words.ts';
 import { filled } from '../texts/texts.ts';
 import { goTo } from './address.ts';
-import { Time } from './list.tsx';
 import { useTurn } from './reads.ts';
 
 export function Turn({ id }: { id: string }) {
-  const { conversations: texts, kit } = useTexts();
+  const { conversations: texts, kit, frame } = useTexts();
   const opened = useTurn(id);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -42,7 +42,7 @@ export function Turn({ id }: { id: string }) {
         </button>
       </header>
       {opened?.kind === 'none' && (
-        <p class="note">{opened.why === 'forgotten' ? texts.forgotten : opened.fault}</p>
+        <p class="note">{opened.why === 'forgotten' ? texts.forgotten : opened.fault || frame.failed}</p>
       )}
       {opened?.kind === 'read' && <Details turn={opened.turn} />}
     </section>

@@ -43,7 +43,8 @@ export function openLog(room: string): Log {
   const paging = signal(0);
   let position: string | null = null;
   let isClosed = false;
-  let isReading = false;
+  /** Answers that are waited for: the window may be moved while it is read. */
+  let reading = 0;
   let stopFollowing: (() => void) | null = null;
   /** The last question: answers to earlier ones are not wanted any more. */
   let asked = 0;
@@ -65,14 +66,14 @@ export function openLog(room: string): Log {
     find: (around, key) => begin({ around }, { to: 'row', key }),
     close() {
       isClosed = true;
-      clearInterval(reading);
+      clearInterval(looking);
       stopFollowing?.();
     },
   };
 
-  const reading = setInterval(() => {
+  const looking = setInterval(() => {
     const isNeeded = connection.peek() !== 'connected' && window.peek() !== null && log.follows;
-    if (isNeeded && !isReading) void log.newest();
+    if (isNeeded && reading === 0) void log.newest();
   }, WITHOUT_LINE_MS);
 
   function readPage(values: Record<string, string>): Promise<RowPage> {
@@ -106,7 +107,7 @@ export function openLog(room: string): Log {
 
   async function page(side: 'before' | 'after'): Promise<void> {
     const from = window.value;
-    if (from === null || isReading) return;
+    if (from === null || reading > 0) return;
     const first = windows.rowsOf(from)[0]?.key;
     // Around it, since the page before would not join on, or make it too long.
     if (side === 'before' && windows.isLong(from) && first !== undefined) return log.find(first, first);
@@ -118,7 +119,7 @@ export function openLog(room: string): Log {
     const mine = ++asked;
     await quietly(async () => {
       const found = await readPage({ [side]: cursor }).catch((error: unknown) => {
-        // Whoever scrolls on asks again.
+        // Scrolling on asks again.
         if (error instanceof Refusal) return null;
         throw error;
       });
@@ -131,11 +132,11 @@ export function openLog(room: string): Log {
 
   async function quietly(work: () => Promise<void>): Promise<void> {
     paging.value += 1;
-    isReading = true;
+    reading += 1;
     try {
       await work();
     } finally {
-      isReading = false;
+      reading -= 1;
       setTimeout(() => {
         paging.value -= 1;
       }, QUIET_MS);
@@ -162,7 +163,7 @@ export function openLog(room: string): Log {
     meanwhile?.push(change);
     if (window.value === null) return;
     window.value = change(window.value);
-    if (log.follows && !isReading && windows.isLong(window.value)) void log.newest();
+    if (log.follows && reading === 0 && windows.isLong(window.value)) void log.newest();
   }
 
   return log;

@@ -189,7 +189,7 @@ function Approval({
   );
 }
 
-/** What a turn wrote into memory, each leading to its line. */
+/** Lines that a turn wrote into memory, each leading to its place. */
 function RememberedLines({
   remembered,
   undo,

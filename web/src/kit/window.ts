@@ -105,7 +105,7 @@ export function withWriting(
   return withNews(window, { rows: [row], gone: [] }, follows);
 }
 
-/** Whoever has left the end gets only so many more below what they read. */
+/** A reader who has left the end gets only so many more below. */
 function withAdded(window: LogWindow, added: readonly LogRow[], follows: boolean): LogWindow {
   const last = window.pages.at(-1);
   if (last === undefined || added.length === 0) return window;

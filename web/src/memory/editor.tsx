@@ -1,9 +1,10 @@
 /** One file: its text, a preview with the cut of the budget, and Save, which asks if somebody else wrote it meanwhile. */
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { MemoryText } from '../../../src/board/protocol.ts';
-import { Refusal } from '../api.ts';
+import { sentenceOf } from '../api.ts';
 import { useTexts } from '../app.ts';
 import { Conflict } from '../kit/conflict.tsx';
+import { Fault } from '../kit/fault.tsx';
 import { Meter } from '../kit/meter.tsx';
 import { languageOfPage, timeInWords } from '../kit/words.ts';
 import { onChange } from '../live.ts';
@@ -23,7 +24,7 @@ export function Editor({
   /** To be marked. */
   line?: string | undefined;
 }) {
-  const { memory, frame } = useTexts();
+  const { memory } = useTexts();
   const field = useRef<HTMLTextAreaElement>(null);
   const [draft, setDraft] = useState(draftOf(of));
   const now = useRef(draft);
@@ -53,20 +54,20 @@ export function Editor({
       caret.current = [selectionStart, selectionEnd];
       change(found, found.text);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      // What is shown stays; the line says that the gateway is away.
-      if (now.current === null || error.status !== 0) setFault(error.message || frame.failed);
+      const words = sentenceOf(error);
+      // The text stays; the head of the page says that the gateway is away.
+      if (now.current === null || words !== '') setFault(words);
     }
   }, []);
 
   useEffect(() => {
     void load();
     // A command may have taken something back.
-    const ends = [onChange('memory', load), onChange('conversations', load)];
+    const stop = onChange(['memory', 'conversations'], load);
     // Nothing tells of a change in an editor.
     addEventListener('focus', load);
     return () => {
-      for (const end of ends) end();
+      stop();
       removeEventListener('focus', load);
     };
   }, []);
@@ -78,7 +79,7 @@ export function Editor({
     if (at !== null && document.activeElement === field.current) field.current?.setSelectionRange(...at);
   }, [draft]);
 
-  if (draft === null) return fault === null ? null : <p role="alert">{fault}</p>;
+  if (draft === null) return <Fault says={fault} />;
   const { base, text } = draft;
   const name = of.file.split('/').at(-1) ?? of.file;
 
@@ -96,8 +97,7 @@ export function Editor({
       // Somebody may have typed meanwhile.
       change(file, now.current?.text === words ? file.text : (now.current?.text ?? file.text));
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      setFault(error.message || frame.failed);
+      setFault(sentenceOf(error));
     } finally {
       isBusy.current = false;
     }
@@ -154,7 +154,7 @@ export function Editor({
           })}
         />
       )}
-      {fault !== null && <p role="alert">{fault}</p>}
+      <Fault says={fault} />
       <div class="row saving">
         <button type="button" class="primary" disabled={!isEdited} onClick={() => save(base, text)}>
           {memory.save}

@@ -49,12 +49,15 @@ export function discardDrafts(): void {
 
 const query = (values: Record<string, string>) => new URLSearchParams(values).toString();
 
-export async function readChats(): Promise<MemoryChat[]> {
-  return (await read<{ chats: MemoryChat[] }>(BASE)).chats;
+export async function readChats(signal: AbortSignal): Promise<MemoryChat[]> {
+  return (await read<{ chats: MemoryChat[] }>(BASE, signal)).chats;
 }
 
-export function readPlaces(chatId: string): Promise<MemoryPlaces> {
-  return read(`${BASE}/places?${query({ chatId })}`);
+export async function readPlaces(
+  chatId: string,
+  signal: AbortSignal,
+): Promise<{ chatId: string; places: MemoryPlaces }> {
+  return { chatId, places: await read(`${BASE}/places?${query({ chatId })}`, signal) };
 }
 
 export function readFile(of: FileOf): Promise<MemoryText> {
@@ -80,14 +83,17 @@ export async function saveFile(
   }
 }
 
-export interface HistoryPage {
-  changes: MemoryChange[];
-  before: number | null;
-}
-
-export function readHistory(chatId: string, personaId: string, before: number | null): Promise<HistoryPage> {
+export async function readHistory(
+  { chatId, personaId }: Omit<FileOf, 'file'>,
+  before: number | null,
+  signal: AbortSignal,
+): Promise<{ items: MemoryChange[]; next: number | null }> {
   const from = before === null ? {} : { before: `${before}` };
-  return read(`${BASE}/history?${query({ chatId, personaId, ...from })}`);
+  const page = await read<{ changes: MemoryChange[]; before: number | null }>(
+    `${BASE}/history?${query({ chatId, personaId, ...from })}`,
+    signal,
+  );
+  return { items: page.changes, next: page.before };
 }
 
 /** The text that is there now, if it was changed again since; null: it is undone. */

@@ -1,13 +1,14 @@
 /** Changes of memory, newest first: when, by whom, what, and Undo. */
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useRef, useState } from 'preact/hooks';
 import type { MemoryChange } from '../../../src/board/protocol.ts';
-import { Refusal } from '../api.ts';
+import { sentenceOf } from '../api.ts';
 import { useTexts } from '../app.ts';
 import { Difference } from '../kit/difference.tsx';
-import { languageOfPage, timeInWords } from '../kit/words.ts';
-import { onChange } from '../live.ts';
+import { Fault } from '../kit/fault.tsx';
+import { usePages } from '../kit/follow.ts';
+import { Time } from '../kit/time.tsx';
 import { filled } from '../texts/texts.ts';
-import { type HistoryPage, readHistory, undo } from './files.ts';
+import { readHistory, undo } from './files.ts';
 
 export function History({
   chatId,
@@ -19,66 +20,39 @@ export function History({
   /** Of personas, by id. */
   names: ReadonlyMap<string, string>;
 }) {
-  const { memory, frame } = useTexts();
-  const [pages, setPages] = useState<HistoryPage[] | null>(null);
-  const count = useRef(1);
-  const [fault, setFault] = useState<string | null>(null);
+  const { memory } = useTexts();
   const [done, setDone] = useState('');
-  const load = useCallback(async () => {
-    try {
-      const found: HistoryPage[] = [];
-      for (let n = 0; n < count.current; n++) {
-        const last = found.at(-1);
-        if (last?.before === null) break;
-        found.push(await readHistory(chatId, personaId, last?.before ?? null));
-      }
-      setPages(found);
-      setFault(null);
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      setFault(error.message || frame.failed);
-    }
-  }, []);
-  useEffect(() => {
-    void load();
-    const ends = [onChange('memory', load), onChange('conversations', load)];
-    return () => {
-      for (const end of ends) end();
-    };
-  }, []);
-  if (pages === null) return fault === null ? null : <p role="alert">{fault}</p>;
-  const changes = pages.flatMap((page) => page.changes);
+  const { items, hasMore, more, fault, again } = usePages(
+    ['memory', 'conversations'],
+    useCallback(
+      (before: number | null, signal: AbortSignal) => readHistory({ chatId, personaId }, before, signal),
+      [chatId, personaId],
+    ),
+  );
+  if (items === null) return <Fault says={fault} />;
   return (
     <div class="stack">
       <p class="soft small">{memory.historyNote}</p>
-      {fault !== null && <p role="alert">{fault}</p>}
       <p role="status" class="small">
         {done}
       </p>
-      {changes.length === 0 && <p class="soft">{memory.noHistory}</p>}
+      {items.length === 0 && <p class="soft">{memory.noHistory}</p>}
       <ol class="history">
-        {changes.map((change) => (
+        {items.map((change) => (
           <Entry
             key={change.id}
             change={change}
             who={whoIn(change, names)}
             undone={(file) => {
               setDone(filled(memory.undone, { file }));
-              void load();
+              void again();
             }}
           />
         ))}
       </ol>
-      {pages.at(-1)?.before !== null && (
+      {hasMore && (
         <div>
-          <button
-            type="button"
-            class="quiet"
-            onClick={() => {
-              count.current++;
-              void load();
-            }}
-          >
+          <button type="button" class="quiet" onClick={more}>
             {memory.older}
           </button>
         </div>
@@ -103,7 +77,7 @@ function Entry({
   who: string;
   undone: (file: string) => void;
 }) {
-  const { memory, frame, kit } = useTexts();
+  const { memory, kit } = useTexts();
   const { id, file, at, isUndone, isTainted, parts } = change;
   const [now, setNow] = useState<string | null>(null);
   const [fault, setFault] = useState<string | null>(null);
@@ -118,8 +92,7 @@ function Entry({
       setNow(text);
       if (text === null) undone(file);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      setFault(error.message || frame.failed);
+      setFault(sentenceOf(error));
     } finally {
       isBusy.current = false;
     }
@@ -129,10 +102,7 @@ function Entry({
     <li class={`card ${isUndone ? 'undone' : ''}`}>
       <header class="row">
         <div class="grow">
-          <b>{who}</b>{' '}
-          <time class="soft small" dateTime={new Date(at).toISOString()}>
-            {timeInWords(at, languageOfPage())}
-          </time>
+          <b>{who}</b> <Time class="soft small" at={at} />
           <p class="soft small">
             {file}
             {isTainted && ` · ${memory.tainted}`}
@@ -152,7 +122,7 @@ function Entry({
           <Difference before={before} after={after} around={1} />
         </div>
       ))}
-      {fault !== null && <p role="alert">{fault}</p>}
+      <Fault says={fault} />
       {now !== null && (
         <div class="stack">
           <p role="alert">{memory.overwritten}</p>

@@ -1,11 +1,12 @@
 /** The place Memory: the files of a persona in a chat, and the history of their changes. */
-import { useEffect, useId, useState } from 'preact/hooks';
+import { useCallback, useEffect, useId, useState } from 'preact/hooks';
 import type { MemoryChat, MemoryPlaces } from '../../../src/board/protocol.ts';
-import { Refusal } from '../api.ts';
 import { useTexts } from '../app.ts';
+import { chatName, MAIN_CHAT } from '../kit/chats.ts';
 import { Dialog } from '../kit/dialog.tsx';
+import { Fault } from '../kit/fault.tsx';
+import { useFollowed } from '../kit/follow.ts';
 import { Tabs } from '../kit/tabs.tsx';
-import { onChange } from '../live.ts';
 import { addressOf, go, place } from '../place.ts';
 import { Editor } from './editor.tsx';
 import { discardDrafts, type FileOf, fileKey, readChats, readPlaces, unsaved } from './files.ts';
@@ -15,61 +16,34 @@ import './memory.css';
 const TABS = ['memory', 'log', 'persona', 'principles', 'history'] as const;
 type TabName = (typeof TABS)[number];
 
-/** Where one begins: the chat of the page. */
-const FIRST_CHAT = 'board_main';
 const FIRST_PERSONA = 'default';
 
 /** Where one was last, for the next visit. */
 let lastParts: readonly string[] = [];
 
 export default function Memory() {
-  const { memory, frame } = useTexts();
-  const [chats, setChats] = useState<MemoryChat[] | null>(null);
-  const [places, setPlaces] = useState<{ chatId: string; of: MemoryPlaces } | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
+  const { memory, frame, kit } = useTexts();
+  const chats = useFollowed(['conversations'], readChats);
   const { parts, values } = place.value;
-  const [chatId = firstOf(chats), personaName, tabName] = parts.length > 0 ? parts : lastParts;
-  const known = places?.chatId === chatId ? places.of : null;
+  const [chatId = firstOf(chats.answer), personaName, tabName] = parts.length > 0 ? parts : lastParts;
+  const places = useFollowed(
+    ['memory', 'personas'],
+    useCallback((signal: AbortSignal) => readPlaces(chatId, signal), [chatId]),
+  );
+  // Of the chat before, until this one's are there.
+  const known = places.answer?.chatId === chatId ? places.answer.places : null;
   const personaId = personaName ?? known?.personas[0]?.id ?? FIRST_PERSONA;
   const tab =
     TABS.find((each) => each === tabName) ?? (values.file?.startsWith('memory/') ? 'log' : 'memory');
-
   useEffect(() => {
     if (parts.length > 0) lastParts = [chatId, personaId, tab];
   });
-  useEffect(() => {
-    const load = () => void readChats().then(setChats).catch(failed);
-    load();
-    return onChange('conversations', load);
-  }, []);
-  useEffect(() => {
-    let isOver = false;
-    const load = () =>
-      void readPlaces(chatId)
-        .then((of) => {
-          if (isOver) return;
-          setPlaces({ chatId, of });
-          setFault(null);
-        })
-        .catch((error) => isOver || failed(error));
-    load();
-    const ends = [onChange('memory', load), onChange('personas', load)];
-    return () => {
-      isOver = true;
-      for (const end of ends) end();
-    };
-  }, [chatId]);
-
-  function failed(error: unknown): void {
-    if (!(error instanceof Refusal)) throw error;
-    setFault(error.message || frame.failed);
-  }
 
   const choose = (chat: string, persona: string | null, to: TabName, file?: string) =>
     go(addressOf('memory', persona === null ? [chat] : [chat, persona, to], file ? { file } : {}));
   const named = new Map((known?.personas ?? []).map(({ id, name }) => [id, name]));
   const ids = withCurrent([...named.keys()], personaId);
-  const all = new Map((chats ?? []).map((each) => [each.chatId, each.title]));
+  const all = new Map((chats.answer ?? []).map((each) => [each.chatId, each.title]));
   return (
     <div class="place memory">
       <h1>{frame.memory}</h1>
@@ -77,7 +51,10 @@ export default function Memory() {
         <Choice
           label={memory.chat}
           chosen={chatId}
-          options={withCurrent([...all.keys()], chatId).map((id) => [id, titleOf(id, all.get(id))])}
+          options={withCurrent([...all.keys()], chatId).map((id) => [
+            id,
+            titleOf(id, all.get(id), kit.mainChat),
+          ])}
           choose={(id) => choose(id, null, tab)}
         />
         <Choice
@@ -87,7 +64,7 @@ export default function Memory() {
           choose={(id) => choose(chatId, id, tab)}
         />
       </div>
-      {fault !== null && <p role="alert">{fault}</p>}
+      {known === null && <Fault says={places.fault} />}
       <Tabs
         label={frame.memory}
         tabs={TABS.map((name) => ({ name, title: memory.tabs[name] }))}
@@ -95,9 +72,11 @@ export default function Memory() {
         choose={(name) => choose(chatId, personaId, name)}
       >
         {known !== null && (
-          <Panel key={`${chatId}/${personaId}/${tab}`} {...{ chatId, personaId, tab, values, known, named }}>
-            {(file) => choose(chatId, personaId, tab, file)}
-          </Panel>
+          <Panel
+            key={`${chatId}/${personaId}/${tab}`}
+            {...{ chatId, personaId, tab, values, known, named }}
+            chooseFile={(file) => choose(chatId, personaId, tab, file)}
+          />
         )}
       </Tabs>
       <Leaving />
@@ -105,10 +84,11 @@ export default function Memory() {
   );
 }
 
+/** The page's own chat, if it is there. */
 function firstOf(chats: MemoryChat[] | null): string {
-  return chats?.some(({ chatId }) => chatId === FIRST_CHAT) === false
-    ? (chats[0]?.chatId ?? FIRST_CHAT)
-    : FIRST_CHAT;
+  return chats?.some(({ chatId }) => chatId === MAIN_CHAT) === false
+    ? (chats[0]?.chatId ?? MAIN_CHAT)
+    : MAIN_CHAT;
 }
 
 /** An address may name what is not there yet. */
@@ -116,8 +96,10 @@ function withCurrent(ids: string[], current: string): string[] {
   return ids.includes(current) ? ids : [...ids, current];
 }
 
-function titleOf(id: string, title: string | undefined): string {
-  return title === undefined || title === id ? id : `${title} (${id})`;
+/** Two chats of other channels may have the same title. */
+function titleOf(id: string, title: string | undefined, mainChat: string): string {
+  const name = chatName(id, title ?? id, mainChat);
+  return name === id || name !== title ? name : `${name} (${id})`;
 }
 
 function Choice({
@@ -153,7 +135,7 @@ function Panel({
   values,
   known,
   named,
-  children: chooseFile,
+  chooseFile,
 }: {
   chatId: string;
   personaId: string;
@@ -161,7 +143,7 @@ function Panel({
   values: Record<string, string>;
   known: MemoryPlaces;
   named: ReadonlyMap<string, string>;
-  children: (file: string) => void;
+  chooseFile: (file: string) => void;
 }) {
   const { memory } = useTexts();
   const { line, file: asked } = values;

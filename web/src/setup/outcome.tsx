@@ -1,8 +1,9 @@
 /** The outcome of a step: under way, done, or why not. A step that is saved is told again when it is in effect. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { Refusal } from '../api.ts';
+import { sentenceOf } from '../api.ts';
 import { useTexts } from '../app.ts';
+import { Fault } from '../kit/fault.tsx';
 import { filled } from '../texts/texts.ts';
 import { reread, type SavedKeys, setup } from './requests.ts';
 
@@ -15,7 +16,7 @@ const LOOK_EVERY_MS = 500;
 const MOST_LOOKS = 40;
 
 export function useSteps() {
-  const { frame, setup: texts } = useTexts();
+  const { setup: texts } = useTexts();
   const [outcome, setOutcome] = useState<Outcome | null>(null);
   const run = useRef(0);
   useEffect(() => () => void run.current++, []);
@@ -29,8 +30,7 @@ export function useSteps() {
     try {
       end = await work(isNewest);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      end = { kind: 'failed', says: error.message || frame.failed };
+      end = { kind: 'failed', says: sentenceOf(error) };
     }
     if (isNewest()) setOutcome(end);
   }
@@ -63,7 +63,7 @@ export function Told({ outcome }: { outcome: Outcome | null }) {
         {isDone && <p>{outcome.says}</p>}
         {isDone && outcome.warnings?.map((warning) => <p key={warning}>{warning}</p>)}
       </div>
-      {outcome?.kind === 'failed' && <p role="alert">{outcome.says}</p>}
+      <Fault says={outcome?.kind === 'failed' ? outcome.says : null} />
     </>
   );
 }

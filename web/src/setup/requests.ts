@@ -1,4 +1,4 @@
-/** What the setup asks of the gateway, and what it answers. */
+/** Requests of the place Setup, and the state that they answer. */
 import { signal } from '@preact/signals';
 import type { FoundServer, ModelWish, SetupState, TokenPlatform, Tried } from '../../../src/core/setup.ts';
 import { ask, Refusal, read } from '../api.ts';

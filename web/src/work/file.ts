@@ -1,6 +1,6 @@
 /** A file of the workspace that is edited here: read with its tag, and written only over what was read. */
 import { batch, computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
-import { ask, isSignedIn, Refusal } from '../api.ts';
+import { ask, isSignedIn, Refusal, sentenceOf } from '../api.ts';
 import { withLineEnds } from './plan.ts';
 
 interface Version {
@@ -12,7 +12,7 @@ export interface EditedFile {
   /** With the file's own line ends; null: it was not read yet. */
   text: ReadonlySignal<string | null>;
   isChanged: ReadonlySignal<boolean>;
-  /** What stands on disk, if it changed while it was edited here. */
+  /** The file on disk, if it changed while it was edited here. */
   conflict: ReadonlySignal<Version | null>;
   outcome: Signal<'saving' | 'saved' | null>;
   /** A sentence; empty: the gateway did not answer. */
@@ -57,7 +57,7 @@ function editedFile(address: string): EditedFile {
     return { content: body.content, etag: etag ?? '' };
   }
 
-  /** Whether it was written; the fault says why not. */
+  /** The fault says why it was not written. */
   async function write(content: string, over: Version): Promise<void> {
     outcome.value = 'saving';
     fault.value = null;
@@ -70,9 +70,8 @@ function editedFile(address: string): EditedFile {
       });
     } catch (error) {
       outcome.value = null;
-      if (!(error instanceof Refusal)) throw error;
-      if (error.status === 409) await meet(content);
-      else fault.value = error.message;
+      if (error instanceof Refusal && error.status === 409) await meet(content);
+      else fault.value = sentenceOf(error);
     }
   }
 
@@ -85,8 +84,7 @@ function editedFile(address: string): EditedFile {
         outcome.value = 'saved';
       } else conflict.value = theirs;
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      fault.value = error.message;
+      fault.value = sentenceOf(error);
     }
   }
 
@@ -109,9 +107,9 @@ function editedFile(address: string): EditedFile {
           fault.value = null;
         });
       } catch (error) {
-        if (!(error instanceof Refusal)) throw error;
+        const words = sentenceOf(error);
         // The live line says when to try again; what is there stays.
-        if (text.peek() === null && error.status !== 401) fault.value = error.message;
+        if (text.peek() === null) fault.value = words;
       }
     },
     type: (typed) => change(withLineEnds(text.peek() ?? '', typed)),

@@ -2,9 +2,10 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ArtifactItem } from '../../../src/board/protocol.ts';
-import { Refusal, read } from '../api.ts';
+import { read, sentenceOf } from '../api.ts';
 import { useTexts } from '../app.ts';
 import { CodeBlock } from '../kit/code.tsx';
+import { Fault } from '../kit/fault.tsx';
 import { Icon } from '../kit/icons.tsx';
 import { Markdown } from '../kit/markdown.tsx';
 import { languageOfPage, sizeInWords, timeInWords } from '../kit/words.ts';
@@ -16,7 +17,7 @@ const MOST_TEXT_BYTES = 300_000;
 
 /** `at`: when the list says that it was last written. */
 export function Preview({ task, id, at }: { task: string; id: string; at: number | null }) {
-  const { work, kit, frame } = useTexts();
+  const { work, kit } = useTexts();
   const region = useRef<HTMLElement>(null);
   const [item, setItem] = useState<ArtifactItem | null>(null);
   const [fault, setFault] = useState<string | null>(null);
@@ -27,17 +28,16 @@ export function Preview({ task, id, at }: { task: string; id: string; at: number
       .then(setItem)
       .catch((error: unknown) => {
         if (over.signal.aborted) return;
-        if (!(error instanceof Refusal)) throw error;
-        setFault(error.message || frame.failed);
+        setFault(sentenceOf(error));
       });
     return () => over.abort();
-  }, [task, id, at, frame]);
+  }, [task, id, at]);
   return (
     <section ref={region} class="second stack" aria-label={kit.preview} tabIndex={-1}>
       <div class="back">
         <a href={addressOf('work', ['artifacts'])}>{work.allArtifacts}</a>
       </div>
-      {fault !== null && <p role="alert">{fault}</p>}
+      <Fault says={fault} />
       {item !== null && (
         <>
           <h2>{item.title ?? item.name}</h2>
@@ -89,7 +89,7 @@ function Content({ item }: { item: ArtifactItem }) {
 }
 
 function Text({ item, children }: { item: ArtifactItem; children: (text: string) => ComponentChildren }) {
-  const { work, frame } = useTexts();
+  const { work } = useTexts();
   const [found, setFound] = useState<TextBeginning | 'not text' | 'failed' | null>(null);
   useEffect(() => {
     const over = new AbortController();
@@ -99,7 +99,7 @@ function Text({ item, children }: { item: ArtifactItem; children: (text: string)
     return () => over.abort();
   }, [item.address]);
   if (found === null) return null;
-  if (found === 'failed') return <p role="alert">{frame.failed}</p>;
+  if (found === 'failed') return <Fault says="" />;
   if (found === 'not text') return <p class="note">{work.notShown}</p>;
   return (
     <>
@@ -135,7 +135,7 @@ async function beginningOf(address: string, over: AbortController): Promise<Text
 
 /** Shown by the browser, from memory and as nothing but a PDF, whatever the gateway or the file says of itself. */
 function Pdf({ item }: { item: ArtifactItem }) {
-  const { work, frame } = useTexts();
+  const { work } = useTexts();
   const [address, setAddress] = useState<string | null>(null);
   const [isFailed, setFailed] = useState(false);
   const isAble = navigator.pdfViewerEnabled;
@@ -156,6 +156,6 @@ function Pdf({ item }: { item: ArtifactItem }) {
     };
   }, [item.address, isAble]);
   if (!isAble) return <p class="note">{work.noPdf}</p>;
-  if (isFailed) return <p role="alert">{frame.failed}</p>;
+  if (isFailed) return <Fault says="" />;
   return address === null ? null : <iframe class="pdf" src={address} title={item.title ?? item.name} />;
 }

@@ -1,68 +1,23 @@
 /** Tasks as the gateway knows them, and a goal on its way to it. */
-import { batch, effect, type ReadonlySignal, signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import type { TaskItem, TaskPage } from '../../../src/board/protocol.ts';
 import { ask, isSignedIn, Refusal, read } from '../api.ts';
-import { draftOf, keepDraft } from '../chat/drafts.ts';
+import { draftOf, keepDraft } from '../kit/drafts.ts';
+import { usePages } from '../kit/follow.ts';
 
-const PAGE = 30;
-/** Read anew at once; those further back stay as they were. */
-const MOST_ANEW = 300;
 const AGAIN_MS = 2_000;
-
-export interface TaskList {
-  /** Newest first, as far as they were asked for; null: not read yet. */
-  tasks: ReadonlySignal<TaskItem[] | null>;
-  hasMore: ReadonlySignal<boolean>;
-  /** A sentence; empty: the gateway did not answer. */
-  fault: ReadonlySignal<string | null>;
-  read(): Promise<void>;
-  more(): Promise<void>;
+/** Newest first. */
+export function useTasks() {
+  return usePages(['work'], tasks);
 }
 
-export function taskList(): TaskList {
-  const tasks = signal<TaskItem[] | null>(null);
-  const next = signal<string | null>(null);
-  const hasMore = signal(false);
-  const fault = signal<string | null>(null);
-
-  async function pageOf(values: Record<string, string>): Promise<TaskPage | null> {
-    try {
-      const page = await read<TaskPage>(`api/board/tasks?${new URLSearchParams(values)}`);
-      fault.value = null;
-      return page;
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      // The live line says when to try again; what is there stays.
-      if (tasks.peek() === null && error.status !== 401) fault.value = error.message;
-      return null;
-    }
-  }
-
-  function show(all: TaskItem[], before: string | null): void {
-    batch(() => {
-      tasks.value = all;
-      next.value = before;
-      hasMore.value = before !== null;
-    });
-  }
-
-  return {
-    ...{ tasks, hasMore, fault },
-    async read() {
-      const known = tasks.peek() ?? [];
-      const most = Math.min(MOST_ANEW, Math.max(PAGE, known.length));
-      const page = await pageOf({ most: `${most}` });
-      if (page === null) return;
-      const last = page.tasks.at(-1)?.id;
-      const older = known.slice(known.findIndex(({ id }) => id === last) + 1);
-      const isFurther = page.next !== null && older.length > 0 && older.length < known.length;
-      show(isFurther ? [...page.tasks, ...older] : page.tasks, isFurther ? next.peek() : page.next);
-    },
-    async more() {
-      const page = await pageOf({ before: next.peek() ?? '' });
-      if (page !== null) show([...(tasks.peek() ?? []), ...page.tasks], page.next);
-    },
-  };
+async function tasks(
+  before: string | null,
+  signal: AbortSignal,
+): Promise<{ items: TaskItem[]; next: string | null }> {
+  const query = new URLSearchParams(before === null ? {} : { before });
+  const page = await read<TaskPage>(`api/board/tasks?${query}`, signal);
+  return { items: page.tasks, next: page.next };
 }
 
 // ── A goal on its way ───────────────────────────────────────────────────────────────────────────────────────

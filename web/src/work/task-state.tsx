@@ -1,8 +1,9 @@
 /** The state of a task in plain words, and the way to end it. */
 import { useRef, useState } from 'preact/hooks';
 import type { TaskItem } from '../../../src/board/protocol.ts';
-import { ask, Refusal } from '../api.ts';
+import { ask, Refusal, sentenceOf } from '../api.ts';
 import { useTexts } from '../app.ts';
+import { Fault } from '../kit/fault.tsx';
 
 export function isOpen({ status }: TaskItem): boolean {
   return status === 'pending' || status === 'running';
@@ -23,8 +24,8 @@ export function Status({ task: { status } }: { task: TaskItem }) {
 }
 
 /** While it waits or runs. */
-export function StopTask({ task, changed }: { task: TaskItem; changed: () => Promise<void> }) {
-  const { work, frame } = useTexts();
+export function StopTask({ task }: { task: TaskItem }) {
+  const { work } = useTexts();
   const [fault, setFault] = useState<string | null>(null);
   const isAsked = useRef(false);
   if (!isOpen(task)) return null;
@@ -36,13 +37,12 @@ export function StopTask({ task, changed }: { task: TaskItem; changed: () => Pro
     try {
       await ask(`api/tasks/${encodeURIComponent(task.id)}/stop`, { method: 'POST', json: {} });
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      const words = sentenceOf(error);
       // It may have ended by itself, which the list shows.
-      if (error.status !== 409) setFault(error.message || frame.failed);
+      if (!(error instanceof Refusal && error.status === 409)) setFault(words);
     } finally {
       isAsked.current = false;
     }
-    await changed();
   }
 
   return (
@@ -50,7 +50,7 @@ export function StopTask({ task, changed }: { task: TaskItem; changed: () => Pro
       <button type="button" class="stop" onClick={stop}>
         {work.stop}
       </button>
-      {fault !== null && <span role="alert">{fault}</span>}
+      <Fault says={fault} />
     </>
   );
 }

@@ -1,68 +1,50 @@
 /** One task opened: its goal, course and outcome, and what may still be said to it. */
-import { signal } from '@preact/signals';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import type { TaskDetails } from '../../../src/board/protocol.ts';
-import { ask, Refusal, read } from '../api.ts';
+import { useCallback, useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { TaskDetails, TaskItem } from '../../../src/board/protocol.ts';
+import { ask, read, sentenceOf } from '../api.ts';
 import { useTexts } from '../app.ts';
+import { chatName } from '../kit/chats.ts';
+import { Fault } from '../kit/fault.tsx';
+import { useFollowed } from '../kit/follow.ts';
 import { Markdown, PlainText } from '../kit/markdown.tsx';
 import { Call } from '../kit/row.tsx';
 import { languageOfPage, sizeInWords, timeInWords } from '../kit/words.ts';
 import { addressOf, go } from '../place.ts';
 import { filled } from '../texts/texts.ts';
-import { useWork } from './collected.ts';
 import { setGoal } from './task-requests.ts';
 import { isOpen, Status, StopTask } from './task-state.tsx';
 
-export function Task({ id, changed }: { id: string; changed: () => Promise<void> }) {
-  const { work, frame } = useTexts();
+export function Task({ id }: { id: string }) {
+  const { work } = useTexts();
   const title = useId();
   const region = useRef<HTMLElement>(null);
-  const [{ details, fault, reread }] = useState(() => openedTask(id));
-  useWork(reread);
+  const { answer: details, fault } = useFollowed(
+    ['work'],
+    useCallback(
+      (signal: AbortSignal) => read<TaskDetails>(`api/board/tasks/${encodeURIComponent(id)}`, signal),
+      [id],
+    ),
+  );
   // The list may be gone from the screen, and the focus with it.
   useEffect(() => region.current?.focus({ preventScroll: true }), []);
-  const now = details.value;
   return (
     <section ref={region} class="second stack" aria-labelledby={title} tabIndex={-1}>
       <div class="back">
         <a href={addressOf('work', ['tasks'])}>{work.allTasks}</a>
       </div>
-      <h2 id={title}>{now?.task.goal ?? work.task}</h2>
-      {fault.value !== null && <p role="alert">{fault.value || frame.failed}</p>}
-      {now !== null && <Opened details={now} changed={changed} reread={reread} />}
+      <h2 id={title}>{details?.task.goal ?? work.task}</h2>
+      {details === null && <Fault says={fault} />}
+      {details !== null && <Opened details={details} />}
     </section>
   );
 }
 
-function openedTask(id: string) {
-  const details = signal<TaskDetails | null>(null);
-  const fault = signal<string | null>(null);
-  return {
-    ...{ details, fault },
-    async reread(): Promise<void> {
-      try {
-        details.value = await read<TaskDetails>(`api/board/tasks/${encodeURIComponent(id)}`);
-        fault.value = null;
-      } catch (error) {
-        if (!(error instanceof Refusal)) throw error;
-        if (details.peek() === null || error.status === 404) fault.value = error.message;
-      }
-    },
-  };
-}
-
-interface Seen {
-  details: TaskDetails;
-  changed: () => Promise<void>;
-  reread: () => Promise<void>;
-}
-
-function Opened({ details, changed, reread }: Seen) {
+function Opened({ details }: { details: TaskDetails }) {
   const { work } = useTexts();
   const { task, goal, plan, messages, calls, isCut, result, error, artifacts } = details;
   return (
     <>
-      <Course details={details} changed={changed} />
+      <Course task={task} />
       {goal !== task.goal && (
         <details>
           <summary>{work.wholeGoal}</summary>
@@ -117,13 +99,13 @@ function Opened({ details, changed, reread }: Seen) {
           </ul>
         </>
       )}
-      {isOpen(task) ? <Tell id={task.id} reread={reread} /> : <Again goal={goal} />}
+      {isOpen(task) ? <Tell id={task.id} /> : <Again goal={goal} />}
     </>
   );
 }
 
-function Course({ details: { task }, changed }: Omit<Seen, 'reread'>) {
-  const { work } = useTexts();
+function Course({ task }: { task: TaskItem }) {
+  const { work, kit } = useTexts();
   const { from, agent, createdAt, startedAt, completedAt } = task;
   const time = (at: number) => timeInWords(at, languageOfPage());
   return (
@@ -131,7 +113,7 @@ function Course({ details: { task }, changed }: Omit<Seen, 'reread'>) {
       <div class="row">
         <Status task={task} />
         {task.status === 'interrupted' && <span class="small soft">{work.whyInterrupted}</span>}
-        <StopTask task={task} changed={changed} />
+        <StopTask task={task} />
       </div>
       <p class="small soft">
         {filled(work.given, { time: time(createdAt) })}
@@ -143,7 +125,10 @@ function Course({ details: { task }, changed }: Omit<Seen, 'reread'>) {
           <>
             {' · '}
             <a href={addressOf('conversations', [from.room])}>
-              {filled(work.delegated, { name: from.persona, chat: from.chat })}
+              {filled(work.delegated, {
+                name: from.persona,
+                chat: chatName(from.room, from.chat, kit.mainChat),
+              })}
             </a>
           </>
         )}
@@ -165,28 +150,28 @@ function lasted(ms: number): string {
 
 type Mode = 'followup' | 'steer';
 
-function Tell({ id, reread }: { id: string; reread: () => Promise<void> }) {
-  const { work, frame } = useTexts();
+function Tell({ id }: { id: string }) {
+  const { work } = useTexts();
   const [message, setMessage] = useState('');
   const [mode, setMode] = useState<Mode>('followup');
-  const [outcome, setOutcome] = useState<{ told: boolean; words: string } | null>(null);
+  const [isTold, setTold] = useState(false);
+  const [fault, setFault] = useState<string | null>(null);
   const isSending = useRef(false);
 
   async function send(): Promise<void> {
     if (message.trim() === '' || isSending.current) return;
     isSending.current = true;
-    setOutcome(null);
+    setTold(false);
+    setFault(null);
     try {
       await ask(`api/tasks/${encodeURIComponent(id)}/messages`, { method: 'POST', json: { message, mode } });
       setMessage('');
-      setOutcome({ told: true, words: work.told });
+      setTold(true);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      setOutcome({ told: false, words: error.message || frame.failed });
+      setFault(sentenceOf(error));
     } finally {
       isSending.current = false;
     }
-    await reread();
   }
 
   return (
@@ -204,7 +189,8 @@ function Tell({ id, reread }: { id: string; reread: () => Promise<void> }) {
           value={message}
           onInput={({ currentTarget }) => {
             setMessage(currentTarget.value);
-            setOutcome(null);
+            setTold(false);
+            setFault(null);
           }}
         />
       </label>
@@ -218,11 +204,10 @@ function Tell({ id, reread }: { id: string; reread: () => Promise<void> }) {
       </fieldset>
       <div class="row">
         <button type="submit">{work.send}</button>
-        {outcome !== null && (
-          <p class="small" role={outcome.told ? 'status' : 'alert'}>
-            {outcome.words}
-          </p>
-        )}
+        <p class="small" role="status">
+          {isTold ? work.told : ''}
+        </p>
+        <Fault says={fault} />
       </div>
     </form>
   );

@@ -2,51 +2,49 @@
 import { useEffect, useId, useState } from 'preact/hooks';
 import type { TaskItem } from '../../../src/board/protocol.ts';
 import { useTexts } from '../app.ts';
-import { languageOfPage, timeInWords } from '../kit/words.ts';
+import { chatName } from '../kit/chats.ts';
+import { Fault } from '../kit/fault.tsx';
+import { Time } from '../kit/time.tsx';
 import { addressOf } from '../place.ts';
 import { filled } from '../texts/texts.ts';
-import { useWork } from './collected.ts';
 import { Task } from './task.tsx';
-import { begin, goal, setGoal, taskList } from './task-requests.ts';
+import { begin, goal, setGoal, useTasks } from './task-requests.ts';
 import { Status, StopTask } from './task-state.tsx';
 
 export function Tasks({ opened }: { opened: string | null }) {
-  const { work, frame } = useTexts();
+  const { work } = useTexts();
   const id = useId();
-  const [list] = useState(taskList);
-  useWork(list.read);
-  const tasks = list.tasks.value;
-  const fault = list.fault.value;
+  const { items: tasks, hasMore, more, fault } = useTasks();
   return (
     <div class={`pair ${opened === null ? '' : 'chosen'}`}>
       <div class="first stack">
-        <Goal begun={list.read} />
-        {fault !== null && <p role="alert">{fault || frame.failed}</p>}
+        <Goal />
+        {tasks === null && <Fault says={fault} />}
         <h2 id={id}>{work.tasks}</h2>
         {tasks?.length === 0 && <p class="soft">{work.noTasks}</p>}
         {/* biome-ignore lint/a11y/noRedundantRoles: without markers, Safari takes the role away. */}
         <ul class="list items" role="list" aria-labelledby={id}>
           {tasks?.map((task) => (
             <li key={task.id}>
-              <Item task={task} isOpened={task.id === opened} changed={list.read} />
+              <Item task={task} isOpened={task.id === opened} />
             </li>
           ))}
         </ul>
-        {list.hasMore.value && (
+        {hasMore && (
           <div>
-            <button type="button" class="quiet" onClick={() => void list.more()}>
+            <button type="button" class="quiet" onClick={more}>
               {work.more}
             </button>
           </div>
         )}
       </div>
-      {opened !== null && <Task key={opened} id={opened} changed={list.read} />}
+      {opened !== null && <Task key={opened} id={opened} />}
     </div>
   );
 }
 
-function Goal({ begun }: { begun: () => Promise<void> }) {
-  const { work, frame } = useTexts();
+function Goal() {
+  const { work } = useTexts();
   const [state, setState] = useState<'idle' | 'sending' | 'waiting' | 'begun'>('idle');
   const [fault, setFault] = useState<string | null>(null);
   const [over] = useState(() => new AbortController());
@@ -61,9 +59,8 @@ function Goal({ begun }: { begun: () => Promise<void> }) {
       if (answer.kind === 'begun') setGoal('');
       else setFault(answer.reason);
       setState(answer.kind === 'begun' ? 'begun' : 'idle');
-      await begun();
     } catch (error) {
-      // Whoever looks elsewhere finds the goal in its field again.
+      // The goal is still in its field on the next visit.
       if (!over.signal.aborted) throw error;
     }
   }
@@ -102,21 +99,13 @@ function Goal({ begun }: { begun: () => Promise<void> }) {
           {state === 'waiting' ? work.waits : state === 'begun' ? work.begun : ''}
         </p>
       </div>
-      {fault !== null && <p role="alert">{fault || frame.failed}</p>}
+      <Fault says={fault} />
     </form>
   );
 }
 
-function Item({
-  task,
-  isOpened,
-  changed,
-}: {
-  task: TaskItem;
-  isOpened: boolean;
-  changed: () => Promise<void>;
-}) {
-  const { work } = useTexts();
+function Item({ task, isOpened }: { task: TaskItem; isOpened: boolean }) {
+  const { work, kit } = useTexts();
   const { id, words, from, agent, createdAt } = task;
   return (
     <article class={`item ${isOpened ? 'opened' : ''}`}>
@@ -128,12 +117,17 @@ function Item({
       </div>
       {words !== null && words !== '' && <p class="small words">{words}</p>}
       <div class="row tiny soft">
-        <time dateTime={new Date(createdAt).toISOString()}>{timeInWords(createdAt, languageOfPage())}</time>
+        <Time at={createdAt} />
         {from !== null && (
-          <span class="cuts">{filled(work.delegated, { name: from.persona, chat: from.chat })}</span>
+          <span class="cuts">
+            {filled(work.delegated, {
+              name: from.persona,
+              chat: chatName(from.room, from.chat, kit.mainChat),
+            })}
+          </span>
         )}
         {agent !== 'utility' && <span class="cuts">{agent}</span>}
-        <StopTask task={task} changed={changed} />
+        <StopTask task={task} />
       </div>
     </article>
   );

@@ -3,6 +3,7 @@ import { Component } from 'preact';
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
 import { useTexts } from '../app.ts';
 import { Conflict } from '../kit/conflict.tsx';
+import { Fault } from '../kit/fault.tsx';
 import { Markdown } from '../kit/markdown.tsx';
 import { onChange } from '../live.ts';
 import { filled } from '../texts/texts.ts';
@@ -13,7 +14,7 @@ import { asTyped, type PlanHeading, planIn, type Step, ticked } from './plan.ts'
 const MOST_STEPS = 300;
 
 export function WorkspaceFile({ which }: { which: 'plan' | 'memory' }) {
-  const { work, frame } = useTexts();
+  const { work } = useTexts();
   const id = useId();
   const file = fileAt(`api/workspace/${which}`);
   const name = which === 'plan' ? 'task.md' : 'MEMORY.md';
@@ -23,7 +24,7 @@ export function WorkspaceFile({ which }: { which: 'plan' | 'memory' }) {
     return onChange('work', file.read);
   }, [file]);
   if (text === null) {
-    return file.fault.value === null ? null : <p role="alert">{file.fault.value || frame.failed}</p>;
+    return <Fault says={file.fault.value} />;
   }
   return (
     <div class="beside">
@@ -69,8 +70,7 @@ export function WorkspaceFile({ which }: { which: 'plan' | 'memory' }) {
 }
 
 function Saving({ file }: { file: EditedFile }) {
-  const { work, frame } = useTexts();
-  const fault = file.fault.value;
+  const { work } = useTexts();
   return (
     <>
       <div class="row">
@@ -81,7 +81,7 @@ function Saving({ file }: { file: EditedFile }) {
           {file.outcome.value === 'saved' ? work.saved : file.isChanged.value ? work.unsaved : ''}
         </p>
       </div>
-      {fault !== null && <p role="alert">{fault || frame.failed}</p>}
+      <Fault says={file.fault.value} />
     </>
   );
 }
@@ -123,7 +123,7 @@ function Steps({ file, text }: { file: EditedFile; text: string }) {
   );
 }
 
-interface Shown {
+interface PartProps {
   part: Step | PlanHeading;
   tick: (step: Step) => void;
   /** The name of a box that has no words. */
@@ -131,8 +131,8 @@ interface Shown {
 }
 
 /** Drawn again only when it has changed: a plan may have thousands of them. */
-class Part extends Component<Shown> {
-  override shouldComponentUpdate({ part: next }: Shown) {
+class Part extends Component<PartProps> {
+  override shouldComponentUpdate({ part: next }: PartProps) {
     const { part } = this.props;
     const isSame = part.at === next.at && part.text === next.text && part.kind === next.kind;
     return !isSame || (part.kind === 'step' && next.kind === 'step' && !isSameBox(part, next));
