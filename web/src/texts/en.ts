@@ -110,7 +110,7 @@ export const en = {
       tools: 'Tools',
       summary: 'Summary',
       conversation: 'Conversation so far',
-      'memory now': 'Changes to memory',
+      'memory now': 'Changes of memory',
       recalled: 'Recalled lines',
       message: 'Message',
     },
