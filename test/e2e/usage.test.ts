@@ -50,11 +50,11 @@ describe('a key that nobody knows', () => {
 
 describe('a word that is no command', () => {
   it.each([
-    ['setup', "unknown command 'setup'"],
-    ['setup --help', "unknown command 'setup'"],
-    ['--help setup', "unknown command 'setup'"],
-    ['help setup', "unknown command 'setup'"],
-    ['--config nowhere.yaml setup --version', "unknown command 'setup'"],
+    ['deploy', "unknown command 'deploy'"],
+    ['deploy --help', "unknown command 'deploy'"],
+    ['--help deploy', "unknown command 'deploy'"],
+    ['help deploy', "unknown command 'deploy'"],
+    ['--config nowhere.yaml deploy --version', "unknown command 'deploy'"],
     ['stat', "unknown command 'stat'; did you mean 'start'?"],
     ['pair lst', "unknown command 'pair lst'; did you mean 'pair list'?"],
     ['pair aprove --help', "unknown command 'pair aprove'; did you mean 'pair approve'?"],
