@@ -91,7 +91,7 @@ async function embeddingNow({ config, embedder, recall, clock }: Parts): Promise
 const HIDDEN = '••••';
 /** User and password in an address: a user alone may be a key. */
 const LOGIN = /(:\/\/)[^\s/@?#]*@/g;
-const IN_QUERY = /([?&]([^=&#\s]+)=)[^&#\s"']*/g;
+const IN_QUERY = /([?&]([^=&#?\s]+)=)[^&#\s"']*/g;
 
 interface OutsideValues {
   variables: Config['variables'];

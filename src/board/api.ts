@@ -26,7 +26,7 @@ export function createApi(log: Log): BoardApi {
     if (error instanceof HTTPException) return error.getResponse();
     const { path } = context.req;
     // Anybody may break off, as often as they like.
-    if (context.env.incoming?.errored) log.debug({ err: error, path }, 'HTTP request broke off');
+    if (context.env?.incoming?.errored) log.debug({ err: error, path }, 'HTTP request broke off');
     else log.error({ err: error, path }, 'HTTP request failed');
     if (error instanceof Fault && error.code !== 'internal') return reply(503, { error: error.sentence });
     return reply(500, { error: 'internal error' });

@@ -5,7 +5,7 @@ import type { ChannelAdvice, ChannelItem } from './protocol-operations.js';
 /** The words of the channels themselves; the first match counts. */
 const REMEDIES: Record<string, readonly (readonly [words: RegExp, advice: ChannelAdvice])[]> = {
   telegram: [
-    [/answers 409: .*webhook/i, 'webhook'],
+    [/answers 409: .{0,300}webhook/i, 'webhook'],
     [/answers 409/, 'otherReader'],
     [/needs an update/, 'oldServer'],
     [/answers 40[14]/, 'token'],

@@ -432,6 +432,7 @@ describe('what else it does', () => {
   test('says who it is, and what is missing', async () => {
     expect(await stage.channel.check()).toEqual({
       identity: `Coterie (id ${stage.fake.bot.id})`,
+      invite: expect.stringContaining('https://discord.com/oauth2/authorize?client_id='),
       warnings: [],
     });
     stage.fake.settings.messageContentGranted = false;
@@ -458,6 +459,7 @@ describe('what else it does', () => {
     stage.fake.fail({ path: /@me\/guilds/ }, { status: 500 });
     expect(await stage.channel.check()).toEqual({
       identity: `Coterie (id ${stage.fake.bot.id})`,
+      invite: expect.stringContaining('https://discord.com/oauth2/authorize?client_id='),
       warnings: [expect.stringMatching(/servers could not be listed.*500/)],
     });
   });

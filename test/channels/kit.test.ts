@@ -126,7 +126,7 @@ describe('aborts', () => {
   });
 });
 
-test('platforms are named in their folders and in the list alone, but for linking WhatsApp', async () => {
+test('platforms are named in their folders and in the list alone, but for linking WhatsApp and for setting them up', async () => {
   const root = resolve(import.meta.dirname, '../../src');
   const names = new RegExp(`['".](?:${CHANNELS.map(({ name }) => name).join('|')})\\b(?!_)`);
   const naming: string[] = [];
@@ -134,5 +134,5 @@ test('platforms are named in their folders and in the list alone, but for linkin
     if (!file.endsWith('.ts')) continue;
     if (names.test(await readFile(join(root, file), 'utf8'))) naming.push(file);
   }
-  expect(naming.sort()).toEqual(['cli.ts', 'pair.ts']);
+  expect(naming.sort()).toEqual(['cli.ts', 'config-write.ts', 'pair.ts', 'setup-terminal.ts', 'setup.ts']);
 });

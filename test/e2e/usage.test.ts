@@ -50,11 +50,11 @@ describe('a key that nobody knows', () => {
 
 describe('a word that is no command', () => {
   it.each([
-    ['deploy', "unknown command 'deploy'"],
-    ['deploy --help', "unknown command 'deploy'"],
-    ['--help deploy', "unknown command 'deploy'"],
-    ['help deploy', "unknown command 'deploy'"],
-    ['--config nowhere.yaml deploy --version', "unknown command 'deploy'"],
+    ['upgrade', "unknown command 'upgrade'"],
+    ['upgrade --help', "unknown command 'upgrade'"],
+    ['--help upgrade', "unknown command 'upgrade'"],
+    ['help upgrade', "unknown command 'upgrade'"],
+    ['--config nowhere.yaml upgrade --version', "unknown command 'upgrade'"],
     ['stat', "unknown command 'stat'; did you mean 'start'?"],
     ['pair lst', "unknown command 'pair lst'; did you mean 'pair list'?"],
     ['pair aprove --help', "unknown command 'pair aprove'; did you mean 'pair approve'?"],
