@@ -165,7 +165,11 @@ export async function startBoard(browser: Browser, options: BoardOptions = {}): 
         async () => {
           const page = (await (await board.ask('GET', `rows?room=${chat}`)).json()) as RowPage;
           const last = page.rows.at(-1);
-          const isThere = page.rows.some((row) => row.author.kind === 'person' && row.text === text);
+          // Of a command that is done, the store keeps the name alone.
+          const name = text.startsWith('/') ? text.split(' ', 1)[0] : text;
+          const isThere = page.rows.some(
+            ({ author, text: is }) => author.kind === 'person' && (is === text || is === name),
+          );
           return isThere && last?.author.kind !== 'person' && last?.state === undefined;
         },
         `an answer to ${text.slice(0, 60)}`,
