@@ -82,6 +82,8 @@ async function sizes(browser: Browser, url: string, places: readonly string[]) {
   for (const place of places) {
     await page.goto(`${url}#/${place}`);
     await page.getByRole('heading', { level: 1 }).first().waitFor();
+    // What colours code comes when code was seen.
+    await pause(1_000);
     await page.waitForLoadState('networkidle');
   }
   await context.close();

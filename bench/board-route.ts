@@ -23,14 +23,16 @@ const EACH = quick ? 4 : 8;
 const ROUNDS = quick ? 3 : 12;
 const AIM = 1.05;
 const SETTLE_MS = 600;
-const people = Array.from({ length: TOGETHER }, (_, n) => 200_001 + n);
+/** Of each round others, since a message of a long conversation costs more. */
+const peopleOf = (round: number) => Array.from({ length: TOGETHER }, (_, n) => firstOf(round) + n);
+const firstOf = (round: number) => 200_001 + round * TOGETHER;
 const roomOf = (person: number) => `telegram_${person}`;
 
 /** The room that each page follows; null: the page follows none. */
-type Follows = (page: number) => string | null;
+type Follows = (page: number, round: number) => string | null;
 const WAYS = {
-  'the same room, of the fifty': () => roomOf(200_001),
-  'twenty of the fifty rooms': (page) => roomOf(200_001 + page),
+  'the same room, of the fifty': (_, round) => roomOf(firstOf(round)),
+  'twenty of the fifty rooms': (page, round) => roomOf(firstOf(round) + page),
   'rooms in which nobody speaks': (page) => roomOf(900_001 + page),
   'no room': () => null,
 } satisfies Record<string, Follows>;
@@ -40,7 +42,7 @@ const processes = createProcesses();
 const folder = await mkdtemp(join(tmpdir(), 'coterie-bench-board-'));
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function openPages(port: number, follows: Follows) {
+async function openPages(port: number, follows: (page: number) => string | null) {
   const heard = { frames: 0, bytes: 0 };
   const lines = await Promise.all(
     Array.from({ length: PAGES }, async (_, page) => {
@@ -75,16 +77,17 @@ try {
   const { servers, start } = await gateway(processes, options, folder, { unbounded: true, boardPort: port });
   const bot = start();
   console.log(`${machine(options.node, folder)}\n`);
-  for (let n = 0; n < 2; n++) await servers.conversations({ people, each: 10 });
+  for (let n = 0; n < 2; n++) await servers.conversations({ people: peopleOf(-1), each: 10 });
   let faults = 0;
-  const cpuPerMessage = async (follows: Follows | null) => {
-    const pages = follows && (await openPages(port, follows));
+  const cpuPerMessage = async (round: number, follows: Follows | null) => {
+    const people = peopleOf(round);
+    const pages = follows && (await openPages(port, (page) => follows(page, round)));
     const before = bot.cpuMs() ?? Number.NaN;
     const found = await servers.conversations({ people, each: EACH });
     const after = bot.cpuMs() ?? Number.NaN;
     await pages?.close();
     faults += found.lost + found.doubled + found.outOfOrder;
-    if (pages && follows?.(0) === roomOf(200_001) && pages.heard.frames < PAGES * 2)
+    if (pages && follows?.(0, round) === roomOf(firstOf(round)) && pages.heard.frames < PAGES * 2)
       throw new Error('the pages heard nothing');
     return (after - before) / found.messages;
   };
@@ -93,10 +96,11 @@ try {
   const without: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     // Each between two without pages, since other load comes and goes.
-    let before = await cpuPerMessage(null);
+    await servers.conversations({ people: peopleOf(round), each: 2 });
+    let before = await cpuPerMessage(round, null);
     for (const [way, follows] of Object.entries(WAYS) as [Way, Follows][]) {
-      const cost = await cpuPerMessage(follows);
-      const after = await cpuPerMessage(null);
+      const cost = await cpuPerMessage(round, follows);
+      const after = await cpuPerMessage(round, null);
       without.push(after);
       costs.set(way, [...(costs.get(way) ?? []), cost]);
       ratios.set(way, [...(ratios.get(way) ?? []), cost / ((before + after) / 2)]);

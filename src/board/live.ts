@@ -10,7 +10,7 @@ import { type RoomId, roomParts } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { WatchStore } from '../core/store.js';
 import { parsed } from './api.js';
-import { type LogParts, type ReadLog, readLog } from './log-rows.js';
+import { type LogParts, readLog } from './log-rows.js';
 import type { LiveNews, LiveSubject, LogRow } from './protocol.js';
 import { createSockets, type SocketLimits, type SocketSession, type Sockets } from './sockets.js';
 
@@ -27,8 +27,8 @@ const ALIVE_MS = 30_000;
 const LOOK_MS = 2_000;
 const FRAME_MS = 50;
 /** Looking takes at most this share of the time, so that conversations themselves stay fast. */
-const SHARE = 1 / 20;
-const LONGEST_FRAME_MS = 500;
+const SHARE = 1 / 40;
+const LONGEST_FRAME_MS = 1_000;
 const SUBJECTS_MS = 1_000;
 const MOST_NEWS = 300;
 /** Rows that are compared; of more, the older ones are let go. */
@@ -115,6 +115,8 @@ class LiveHub {
   private marks: Awaited<ReturnType<LogParts['feed']['boardMarks']>> | null = null;
   private marksAt = Number.NEGATIVE_INFINITY;
   private areMarksDue = false;
+  private changesAt: number | null = null;
+  private areChangesDue = false;
   private aliveAt = 0;
   private frame: NodeJS.Timeout | null = null;
   private isLooking = false;
@@ -143,6 +145,7 @@ class LiveHub {
     if (this.frame !== null) clearTimeout(this.frame);
     this.frame = null;
     this.marks = null;
+    this.changesAt = null;
     this.changed.clear();
   }
 
@@ -168,14 +171,16 @@ class LiveHub {
 
   private begin(): void {
     const { parts } = this;
-    const look = () => this.lookEverywhere();
     const tick = setInterval(() => {
       this.keepAlive();
-      look();
+      this.lookEverywhere();
     }, LOOK_MS);
     this.aliveAt = parts.now();
     this.ends.push(
-      parts.watch(look, 'journal'),
+      parts.watch(() => {
+        this.areChangesDue = true;
+        this.wake();
+      }, 'journal'),
       parts.watch(() => this.noteChange('work'), 'task'),
       parts.desk.watch((chats) => {
         for (const [room, followed] of this.followed) {
@@ -185,7 +190,7 @@ class LiveHub {
       }),
       () => clearInterval(tick),
     );
-    look();
+    this.lookEverywhere();
   }
 
   private lookEverywhere(): void {
@@ -215,6 +220,7 @@ class LiveHub {
     this.isLooking = true;
     const begun = performance.now();
     try {
+      await this.noteChanges();
       for (const [room, followed] of this.followed) if (followed.isDue) await this.lookAt(room, followed);
       await this.lookAtMarks();
     } catch (error) {
@@ -222,7 +228,20 @@ class LiveHub {
     }
     this.isLooking = false;
     this.pauseMs = Math.min(LONGEST_FRAME_MS, Math.max(FRAME_MS, (performance.now() - begun) / SHARE));
-    if (this.areMarksDue || [...this.followed.values()].some(({ isDue }) => isDue)) this.wake();
+    const isDue = [...this.followed.values()].some((followed) => followed.isDue);
+    if (this.areMarksDue || this.areChangesDue || isDue) this.wake();
+  }
+
+  /** Where nothing was done, nothing is read. */
+  private async noteChanges(): Promise<void> {
+    if (!this.areChangesDue) return;
+    this.areChangesDue = false;
+    const { chats, at } = await this.parts.feed.boardChanges(this.changesAt);
+    const changed = new Set(chats);
+    for (const [room, followed] of this.followed) {
+      if (this.changesAt === null || changed.has(roomParts(room).chatId)) followed.isDue = true;
+    }
+    this.changesAt = at;
   }
 
   private async lookAtMarks(): Promise<void> {
@@ -254,8 +273,9 @@ class LiveHub {
       this.tell(others, { kind: 'reread', room });
       return;
     }
-    if (!isFirst) this.tellChanges(room, others, followed, page);
-    followed.rows = new Map(page.shown.map((row) => [row.key, { row, json: JSON.stringify(row) }]));
+    const rows = new Map(page.shown.map((row) => [row.key, { row, json: JSON.stringify(row) }]));
+    if (!isFirst) this.tellChanges(room, others, followed.rows, rows, page.after);
+    followed.rows = rows;
     if (isFirst) followed.from = page.before === null ? 'first' : { after: page.before };
     if (page.shown.length > LONGEST_TAIL) await this.shorten(room, followed);
     for (const { session, position } of joining) await this.catchUp(room, session, position, page.shown);
@@ -270,21 +290,24 @@ class LiveHub {
     followed.isDue = true;
   }
 
-  private tellChanges(room: RoomId, to: Iterable<LiveSession>, followed: Followed, page: ReadLog): void {
+  private tellChanges(
+    room: RoomId,
+    to: Iterable<LiveSession>,
+    before: Followed['rows'],
+    now: Followed['rows'],
+    position: string,
+  ): void {
     const rows: LogRow[] = [];
-    for (const row of page.shown) {
-      const known = followed.rows.get(row.key);
-      if (known === undefined) rows.push(row);
-      else if (known.json !== JSON.stringify(row)) {
-        const growth = growthOf(room, known.row, row);
-        if (growth) this.tell(to, growth);
-        else rows.push(row);
-      }
+    for (const [key, { row, json }] of now) {
+      const known = before.get(key);
+      if (known?.json === json) continue;
+      const growth = known && growthOf(room, known.row, row);
+      if (growth) this.tell(to, growth);
+      else rows.push(row);
     }
-    const keys = new Set(page.shown.map(({ key }) => key));
-    const gone = [...followed.rows.keys()].filter((key) => !keys.has(key));
+    const gone = [...before.keys()].filter((key) => !now.has(key));
     if (rows.length + gone.length === 0) return;
-    this.tell(to, { kind: 'rows', room, rows, gone, position: page.after });
+    this.tell(to, { kind: 'rows', room, rows, gone, position });
   }
 
   /** Everything after the position, and the rows before it that may have changed. */

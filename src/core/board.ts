@@ -49,6 +49,8 @@ export interface BoardFeed {
   log(ask: { room: RoomId; from: LogPlace; most: number }): Promise<LogPage>;
   /** Grows when something is received or said; when memory is written; when personas of the page's chats change. */
   boardMarks(): Promise<{ conversations: string; memory: string; personas: string }>;
+  /** Chats in which something was done, up to `at`; null: only where that is now. */
+  boardChanges(after: number | null): Promise<{ chats: ChatId[]; at: number }>;
   /** Of the page's own chats, the last used first. */
   boardChats(): Promise<{ chatId: ChatId; at: number }[]>;
 }

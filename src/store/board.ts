@@ -326,6 +326,12 @@ function* placeOf(room: RoomId, rowKey: string): db.Verb<RowPlace> {
 const MARKS = `
   select (select coalesce(max(id), 0) from message) as message, (select coalesce(max(id), 0) from command) as command,
     (select coalesce(max(id), 0) from outbox) as outbox, (select coalesce(max(n), 0) from version) as version`;
+const LAST_CHANGES = `
+  select (select coalesce(max(n), 0) from journal) as added,
+    (select coalesce(max(changed), 0) from journal where changed <> n) as changed`;
+const ADDED = 'select chat_id as chatId, n as mark from journal where n > @after';
+const CHANGED =
+  'select chat_id as chatId, changed as mark from journal where changed > @after and changed <> n';
 const OF_BOARD = `channel = '${BOARD}'`;
 const PERSONAS = `select id, active_persona as active, invited, away from chat where ${OF_BOARD} order by id`;
 const CHATS = `
@@ -333,6 +339,18 @@ const CHATS = `
     select received_at from message
     where room_id = chat.id and author_kind <> 'gateway' order by message.id desc limit 1), 0) as at
   from chat where ${OF_BOARD} order by 2 desc, id`;
+
+function* changesAfter(after: number | null): db.Verb<{ chats: ChatId[]; at: number }> {
+  if (after === null) {
+    const { added = 0, changed = 0 } =
+      (yield* db.one<{ added: number; changed: number }>(LAST_CHANGES)) ?? {};
+    return { chats: [], at: Math.max(added, changed) };
+  }
+  const found: { chatId: ChatId; mark: number }[] = [];
+  for (const sql of [ADDED, CHANGED]) found.push(...(yield* db.all<(typeof found)[number]>(sql, { after })));
+  const chats = [...new Set(found.map(({ chatId }) => chatId))];
+  return { chats, at: found.reduce((at, { mark }) => Math.max(at, mark), after) };
+}
 
 export function boardFeed(database: db.Database): BoardFeed {
   return {
@@ -344,6 +362,7 @@ export function boardFeed(database: db.Database): BoardFeed {
         const conversations = [message, command, outbox].join('.');
         return { conversations, memory: `${version}`, personas: JSON.stringify(yield* db.all(PERSONAS)) };
       }),
+    boardChanges: (after) => database.look(() => changesAfter(after)),
     boardChats: () => database.look(() => db.all<{ chatId: ChatId; at: number }>(CHATS)),
   };
 }

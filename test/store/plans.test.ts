@@ -232,6 +232,8 @@ async function useEverything(store: Store): Promise<void> {
     await store.log({ room: CHAT, from, most: 9 });
   }
   await store.boardMarks();
+  await store.boardChanges(null);
+  await store.boardChanges(0);
   await store.boardChats();
   const [listed = null] = await store.conversations({ before: null, most: 9 });
   await store.conversations({ before: listed, most: 9 });

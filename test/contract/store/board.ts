@@ -481,5 +481,18 @@ export function boardContract(under: StoreUnderTest): void {
       expect(fourth.personas).not.toBe(third.personas);
       expect(await store.boardChats()).toEqual([{ chatId: 'board_main', at: NOW }]);
     });
+
+    it('names the chats in which something was done since', async () => {
+      const { store } = under;
+      await exchange(store, 't1', 'hello');
+      const { chats, at } = await store.boardChanges(null);
+      expect(chats).toEqual([]);
+      expect(await store.boardChanges(at)).toEqual({ chats: [], at });
+      await exchange(store, 't2', 'more');
+      const after = await store.boardChanges(at);
+      expect(after).toEqual({ chats: [CHAT], at: expect.any(Number) });
+      expect(after.at).toBeGreaterThan(at);
+      expect(await store.boardChanges(null)).toEqual({ chats: [], at: after.at });
+    });
   });
 }
