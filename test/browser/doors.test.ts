@@ -109,6 +109,10 @@ describeInChromium('the board', () => {
     expect(cookie?.value).not.toContain(TOKEN);
     await page.reload();
     await isUp(page);
+    await page.context().setOffline(true);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('alert').filter({ hasText: 'did not answer' }).waitFor();
+    await page.context().setOffline(false);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     const stolen = { headers: { cookie: `${cookie?.name}=${cookie?.value}` } };

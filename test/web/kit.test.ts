@@ -90,6 +90,13 @@ describe('code', () => {
     expect(kindsOf(pieces).length).toBeGreaterThan(3);
   });
 
+  it.each(['ini', 'c', 'cpp', 'markdown'])('of one endless word is plain in %s, at once', (language) => {
+    const code = language === 'markdown' ? '['.repeat(50_000) : 'x'.repeat(50_000);
+    const began = performance.now();
+    expect(highlighted(code, language)).toEqual([code]);
+    expect(performance.now() - began).toBeLessThan(500);
+  });
+
   it('in an unknown language is plain', () => {
     expect(highlighted('a b', 'nonsense')).toEqual(['a b']);
   });

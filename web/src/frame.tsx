@@ -49,6 +49,7 @@ function Head({ name }: { name: PlaceName }) {
   const { frame } = useTexts();
   const id = useId();
   const [isOpen, setOpen] = useState(false);
+  const [isStillIn, setStillIn] = useState(false);
   useEffect(() => {
     if (!isOpen) return;
     const close = ({ key }: KeyboardEvent) => key === 'Escape' && setOpen(false);
@@ -99,11 +100,12 @@ function Head({ name }: { name: PlaceName }) {
           </a>
         ))}
         {hello.value?.signedInBy === 'session' && (
-          <button type="button" class="quiet sign-out" onClick={signOut}>
+          <button type="button" class="quiet sign-out" onClick={async () => setStillIn(!(await signOut()))}>
             <Icon name="signOut" />
             {frame.signOut}
           </button>
         )}
+        {isStillIn && <p role="alert">{frame.failed}</p>}
       </nav>
     </header>
   );

@@ -28,11 +28,18 @@ export async function begin(): Promise<void> {
   }
 }
 
-/** Nothing of before stays on the page. Throws `Refusal`: the session goes on. */
-export async function signOut(): Promise<void> {
-  await ask('api/session', { method: 'DELETE' });
+/** Nothing of before stays on the page. false: the gateway did not answer, and the session lasts. */
+export async function signOut(): Promise<boolean> {
+  try {
+    await ask('api/session', { method: 'DELETE' });
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    // It was over already.
+    if (error.status !== 401) return false;
+  }
   disconnect();
   forgetDrafts();
   hello.value = null;
   isSignedIn.value = false;
+  return true;
 }

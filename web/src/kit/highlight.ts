@@ -68,9 +68,13 @@ class Pieces {
 
 highlighter.configure({ __emitter: Pieces });
 
-/** The code itself if the language is not known. */
+/** A longer line would hold up the page: the library takes square time on one endless word. */
+const LONGEST_LINE = 1_000;
+
+/** The code itself if the language is not known, or the code is no lines of a person. */
 export function highlighted(code: string, language: string): Piece[] {
   if (highlighter.getLanguage(language) === undefined) return [code];
+  if (code.split('\n').some((line) => line.length > LONGEST_LINE)) return [code];
   const { _emitter } = highlighter.highlight(code, { language, ignoreIllegals: true });
   return (_emitter as unknown as Pieces).all;
 }
