@@ -1,6 +1,6 @@
 /** Personas on disk. PERSONA.md is authoritative: reading uses the valid parts, and logs each problem once. */
-import { existsSync } from 'node:fs';
-import { mkdir, open, rm } from 'node:fs/promises';
+import { existsSync, writeFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { cutAt } from '../core/cut.js';
 import { codeOf, namesIn, readIfThere, unavailable } from '../core/file-access.js';
@@ -191,19 +191,12 @@ function unlistedModel(model: string): string {
 }
 
 /** False if it exists. It usually does, so the text is only built if it is missing. */
+/** Opened and written without a pause between: what an operator saves at that moment is not written over. */
 async function writeIfMissing(path: string, text: () => string): Promise<boolean> {
   if (existsSync(path)) return false;
   try {
     await mkdir(dirname(path), { recursive: true });
-    const file = await open(path, 'wx');
-    try {
-      await file.writeFile(text());
-    } catch (error) {
-      await rm(path, { force: true });
-      throw error;
-    } finally {
-      await file.close();
-    }
+    writeFileSync(path, text(), { flag: 'wx' });
     return true;
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
