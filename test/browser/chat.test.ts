@@ -168,6 +168,25 @@ describe('a conversation on the page', () => {
   });
 });
 
+describe('a button below a message', () => {
+  it('that the gateway does not take says so, and works when pressed again', async () => {
+    const { page, field, log } = await open();
+    await page.request.post(`${url}/api/board/chats/board_main/personas`, {
+      data: { name: 'Luna', character: '' },
+    });
+    await say(field, '/persona');
+    const button = log.getByRole('button', { name: 'default', exact: true });
+    await button.waitFor();
+    await page.route('**/choices', (route) => route.abort());
+    await button.click();
+    await page.getByRole('alert').filter({ hasText: 'did not answer' }).waitFor();
+    await page.unroute('**/choices');
+    await button.click();
+    await button.waitFor({ state: 'detached' });
+    expect(await page.getByRole('alert').count()).toBe(0);
+  });
+});
+
 describe('a message that is typed while the gateway is away', () => {
   it('waits in the browser, over a reload, and arrives once', async () => {
     const { page, field, log } = await open();

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { type FakeModel, startFakeModel } from '../fakes/model.js';
 import { llamacpp } from '../fakes/model-servers/llamacpp.js';
 import { ANNA } from '../fakes/telegram-chats.js';
+import { discordPlatform } from '../harness/discord.js';
 import { eventually } from '../harness/gateway.js';
 import { type Stage, stage } from '../harness/telegram.js';
 
@@ -71,6 +72,10 @@ it('is skipped, and found again in the menu', async () => {
   const [a, b] = [await skip.boundingBox(), await save.boundingBox()];
   expect(a?.height).toBe(b?.height);
   expect(a?.width).toBeGreaterThanOrEqual(b?.width ?? Number.POSITIVE_INFINITY);
+  await page.route('**/setup/leave', (route) => route.abort());
+  await skip.click();
+  await page.getByRole('alert').filter({ hasText: 'did not answer' }).waitFor();
+  await page.unroute('**/setup/leave');
   await skip.click();
   await page.getByRole('heading', { level: 1, name: 'Chat' }).waitFor();
   await page.goto(page.url().replace(/#.*/, ''));
@@ -106,6 +111,28 @@ it('says what the server said, and connects Telegram, which answers', async () =
   await platform.getByText('connected', { exact: true }).waitFor();
   expect(await page.content()).not.toContain(on.telegram.token);
   expect(gateway.err()).not.toContain(on.telegram.token);
+});
+
+it('checks a Discord bot, and leads to its invitation', async () => {
+  const { discord, close } = await discordPlatform();
+  try {
+    const { page } = await open(`${BASE}channels:\n  discord: { api_root: ${discord.url} }\n`);
+    const platform = page.getByRole('region', { name: 'Platform' });
+    await platform.getByLabel('Discord token').fill('wrong.token.of-nobody');
+    await platform.getByRole('button', { name: 'Check' }).click();
+    await platform.getByRole('alert').filter({ hasText: 'Discord' }).waitFor();
+    await platform.getByLabel('Discord token').fill(discord.token);
+    await platform.getByRole('button', { name: 'Check' }).click();
+    const status = platform.getByRole('status').filter({ hasText: discord.bot.id });
+    const invite = status.getByRole('link', { name: 'Invite the bot' });
+    expect(await invite.getAttribute('href')).toMatch(
+      /^https:\/\/discord\.com\/oauth2\/authorize\?client_id=\d+&/,
+    );
+    expect(await invite.getAttribute('rel')).toContain('noreferrer');
+    expect(await page.content()).not.toContain(discord.token);
+  } finally {
+    await close();
+  }
 });
 
 it('makes a persona', async () => {

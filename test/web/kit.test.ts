@@ -97,6 +97,27 @@ describe('code', () => {
     expect(performance.now() - began).toBeLessThan(500);
   });
 
+  it.each([
+    ['js', '\n'.repeat(50_000)],
+    ['ts', '\r\n'.repeat(25_000)],
+    ['ruby', ' \t\n'.repeat(16_000)],
+    ['ini', `${'a.'.repeat(499)}\n`.repeat(50)],
+    ['toml', 'a.\n'.repeat(16_000)],
+  ])('of empty lines or keys without end is plain in %s, at once', (language, code) => {
+    const began = performance.now();
+    expect(highlighted(code, language)).toEqual([code]);
+    expect(performance.now() - began).toBeLessThan(300);
+  });
+
+  it('is coloured with as many empty lines, and words as long, as people write', () => {
+    expect(kindsOf(highlighted(`let a;${'\n'.repeat(100)}let b; // ${'x'.repeat(250)}`, 'js'))).toEqual([
+      'code-keyword',
+      'code-keyword',
+      'code-comment',
+    ]);
+    expect(kindsOf(highlighted('a.b = 1', 'toml'))).toContain('code-attr');
+  });
+
   it('in an unknown language is plain', () => {
     expect(highlighted('a b', 'nonsense')).toEqual(['a b']);
   });

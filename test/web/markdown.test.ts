@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import type { ComponentChild, VNode } from 'preact';
 import { describe, expect, it } from 'vitest';
-import { type Finished, grown, mayLead } from '../../web/src/kit/markdown.tsx';
+import { type Finished, grown, mayLead, NOTHING } from '../../web/src/kit/markdown.tsx';
 
 /** All elements in the blocks of a text, also those that components get. */
 function elementsOf(text: string): VNode<Record<string, unknown>>[] {
@@ -10,7 +10,7 @@ function elementsOf(text: string): VNode<Record<string, unknown>>[] {
 }
 
 function blocksOf(text: string): VNode[] {
-  return grown({ source: '', blocks: [] }, text, false, 2)[1];
+  return grown(NOTHING, text, false, 2)[1];
 }
 
 function within(child: ComponentChild | ComponentChild[]): VNode<Record<string, unknown>>[] {
@@ -139,16 +139,70 @@ describe('Markdown as elements', () => {
   });
 });
 
+describe('a text of 500 kB', () => {
+  const times = (text: string) => text.repeat(Math.ceil(500_000 / text.length));
+
+  it.each([
+    ['line ends', times('a\n')],
+    ['blanks at line ends', times('a  \n')],
+    ['code', times('`a')],
+    ['links', times('[a](http://b.c) ')],
+    ['bare addresses', times('http://a.b ')],
+    ['emphasis that opens', times('*a **b ')],
+    ['emphasis that closes', times('***a** b* ')],
+    ['paragraphs', times('a\n\n')],
+    ['lists', times('- a\n  - b\n')],
+    ['lists in lists', Array.from({ length: 700 }, (_, n) => `${'  '.repeat(n)}- a\n`).join('')],
+    ['quotes', times('> a\nb\n')],
+    ['brackets', times('[')],
+    ['cells of one line', `|${'a|'.repeat(10_000)}\n|${'-|'.repeat(10_000)}\n${'|x\n'.repeat(1000)}`],
+    ['lines of a table', `|a|b|\n|-|-|\n${times('|1|2|\n')}`],
+  ])('of %s makes a bounded number of elements, and loses none of its words', (_, text) => {
+    const began = performance.now();
+    const blocks = blocksOf(text);
+    expect(performance.now() - began).toBeLessThan(3000);
+    let elements = 0;
+    for (let left: unknown[] = [blocks]; left.length > 0; ) {
+      const next: unknown[] = [];
+      for (const each of left) {
+        if (Array.isArray(each)) for (const inner of each) next.push(inner);
+        else if (typeof each === 'object' && each !== null) {
+          elements++;
+          next.push((each as VNode<{ children?: unknown }>).props.children);
+        }
+      }
+      left = next;
+    }
+    expect(elements).toBeLessThan(40_000);
+    const letters = (all: string) => all.replace(/[^a-z0-9]/g, '').length;
+    expect(letters(textOf(blocks))).toBeGreaterThanOrEqual(letters(text.replace(/\(http:[^)]*\)/g, '')));
+  });
+
+  it('grows without holding up the page, paragraph by paragraph', () => {
+    let finished: Finished = NOTHING;
+    let text = '';
+    let slowest = 0;
+    for (let n = 0; n < 60; n++) {
+      text += '**a** b\n\n'.repeat(1000);
+      const began = performance.now();
+      [finished] = grown(finished, text, true, 2);
+      slowest = Math.max(slowest, performance.now() - began);
+    }
+    expect(slowest).toBeLessThan(500);
+    expect(finished.blocks.length).toBeLessThan(20_000);
+  });
+});
+
 describe('a text that grows', () => {
   const TEXT =
     'First.\n\n# Head\n\n- one\n- two\n\n  more of two\n\n```js\nlet a = 1;\n\nlet b;\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quoted\nlazily\n\nTitle\n===\n\n1. x\n2. y\n\nEnd.';
 
   it('looks at every moment as if it had come at once', () => {
-    let finished: Finished = { source: '', blocks: [] };
+    let finished: Finished = NOTHING;
     for (let end = 1; end <= TEXT.length; end++) {
       const [next, blocks] = grown(finished, TEXT.slice(0, end), true, 2);
       finished = next;
-      const whole = grown({ source: '', blocks: [] }, TEXT.slice(0, end), true, 2)[1];
+      const whole = grown(NOTHING, TEXT.slice(0, end), true, 2)[1];
       expect(shapeOf(blocks)).toEqual(shapeOf(whole));
     }
     const [, last] = grown(finished, TEXT, false, 2);
@@ -173,7 +227,7 @@ describe('a text that grows', () => {
     );
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
-        let finished: Finished = { source: '', blocks: [] };
+        let finished: Finished = NOTHING;
         let text = '';
         for (const each of pieces) {
           text += each;
@@ -185,7 +239,7 @@ describe('a text that grows', () => {
   });
 
   it('keeps the very elements of blocks that are finished', () => {
-    const [first, before] = grown({ source: '', blocks: [] }, 'One.\n\nTwo.\n\nThr', true, 2);
+    const [first, before] = grown(NOTHING, 'One.\n\nTwo.\n\nThr', true, 2);
     const [, after] = grown(first, 'One.\n\nTwo.\n\nThree and', true, 2);
     expect(after[0]).toBe(before[0]);
     expect(after[1]).toBe(before[1]);
@@ -193,15 +247,15 @@ describe('a text that grows', () => {
   });
 
   it('begins anew when its words are taken back', () => {
-    const [first] = grown({ source: '', blocks: [] }, 'One.\n\nTwo.\n\nThree', true, 2);
+    const [first] = grown(NOTHING, 'One.\n\nTwo.\n\nThree', true, 2);
     const [, after] = grown(first, 'Other.', false, 2);
     expect(textOf(after)).toBe('Other.');
   });
 
   it('leaves code without colours until its fence is closed', () => {
-    const open = grown({ source: '', blocks: [] }, '```js\nlet a', true, 2)[1];
+    const open = grown(NOTHING, '```js\nlet a', true, 2)[1];
     expect(within(open)[0]?.props).toMatchObject({ isOpen: true });
-    const closed = grown({ source: '', blocks: [] }, '```js\nlet a\n```\n\nAnd', true, 2)[1];
+    const closed = grown(NOTHING, '```js\nlet a\n```\n\nAnd', true, 2)[1];
     expect(within(closed)[0]?.props).toMatchObject({ isOpen: false, code: 'let a', language: 'js' });
   });
 });

@@ -2,8 +2,10 @@
 import { useComputed } from '@preact/signals';
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import type { BoardCommand, BoardPersonas, LogRow } from '../../../src/board/protocol.ts';
+import { sentenceOf } from '../api.ts';
 import { useTexts } from '../app.ts';
 import { MAIN_CHAT } from '../kit/chats.ts';
+import { Fault } from '../kit/fault.tsx';
 import { useFollowed } from '../kit/follow.ts';
 import { type Log, openLog } from '../kit/log.ts';
 import { LogList } from '../kit/log-list.tsx';
@@ -29,6 +31,7 @@ function OneChat({ chat }: { chat: string }) {
   const { active, personas } = usePersonas(chat);
   const known = useCommands();
   const [isNewChat, setNewChat] = useState(false);
+  const [fault, setFault] = useState<string | null>(null);
   const switching = { chat, chats: useChats(chat), begin: () => setNewChat(true) };
   const writing = useComputed(() => writingIn(log.rows.value));
   const isUnderWay = useComputed(
@@ -37,7 +40,7 @@ function OneChat({ chat }: { chat: string }) {
       log.rows.value.some(({ state, author }) => state === 'waiting' && isOwn(author)),
   );
   const sayHere = useMemo(() => (text: string) => say(chat, text), [chat]);
-  const draw = useMemo(() => drawWith(actionsOf(chat, log)), [chat, log]);
+  const draw = useMemo(() => drawWith(actionsOf(chat, log, setFault)), [chat, log]);
   const isUnsaid = ![...arrived.value, ...waiting.value].some((each) => each.chat === chat);
   const isEmpty = log.isRead.value && log.rows.value.length === 0 && isUnsaid;
 
@@ -59,6 +62,7 @@ function OneChat({ chat }: { chat: string }) {
         {isEmpty && <Offers chat={chat} active={personas.find(({ id }) => id === active)?.name} />}
         <Outgoing chat={chat} log={log} />
       </LogList>
+      <Fault says={fault} />
       <Composer
         chat={chat}
         commands={known}
@@ -117,10 +121,10 @@ function drawWith(actions: RowActions) {
   return (row: LogRow, isFirst: boolean) => <Row row={row} isFirst={isFirst} actions={actions} />;
 }
 
-function actionsOf(chat: string, log: Log): RowActions {
+function actionsOf(chat: string, log: Log, fail: (says: string | null) => void): RowActions {
   return {
     decide: ({ id }, decision) => say(chat, `/${decision} ${id}`),
-    choose: (value) => void press(chat, value),
+    choose: async (value) => fail(await press(chat, value).then(() => null, sentenceOf)),
     undo: (turn) => say(chat, `/memory undo ${turn}`),
     tryAgain(row) {
       const rows = log.rows.peek();

@@ -68,12 +68,17 @@ class Pieces {
 
 highlighter.configure({ __emitter: Pieces });
 
-/** A longer line would hold up the page: the library takes square time on one endless word. */
+/** A longer line would hold up the page: the library takes square time on one endless word, and on empty lines. */
 const LONGEST_LINE = 1_000;
+const ENDLESS = /\S{301}|(?:\n[^\S\n]*){201}/;
+/** Of INI and TOML, whose keys with dots it seeks over ends of lines. */
+const MOST_INI_CHARS = 10_000;
 
 /** The code itself if the language is not known, or the code is no lines of a person. */
 export function highlighted(code: string, language: string): Piece[] {
-  if (highlighter.getLanguage(language) === undefined) return [code];
+  const known = highlighter.getLanguage(language);
+  const isLong = known === highlighter.getLanguage('ini') && code.length > MOST_INI_CHARS;
+  if (known === undefined || isLong || ENDLESS.test(code)) return [code];
   if (code.split('\n').some((line) => line.length > LONGEST_LINE)) return [code];
   const { _emitter } = highlighter.highlight(code, { language, ignoreIllegals: true });
   return (_emitter as unknown as Pieces).all;

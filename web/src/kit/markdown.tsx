@@ -16,6 +16,8 @@ const MOST_CHARS = 20_000;
 const FOLDED_CHARS = 4_000;
 /** Deeper lists and quotes are shown as written. */
 const MAX_DEPTH = 60;
+/** Of one text. What comes beyond them is shown as written, because each costs the page an element. */
+const MOST_TOKENS = 60_000;
 
 const parser = new MarkdownIt({ html: false, linkify: true, typographer: false, maxNesting: MAX_DEPTH });
 // `[Luna]: hello` is dialogue. Without references, every block can be read by itself.
@@ -35,53 +37,52 @@ export function Markdown({
   isGrowing?: boolean;
   level?: number;
 }) {
-  const { kit } = useTexts();
   // A text that was seen growing is not folded under the eyes of its reader.
-  const [isOpen, setOpen] = useState(isGrowing);
-  const finished = useRef<Finished>({ source: '', blocks: [] });
-  const isFolded = text.length > MOST_CHARS && !isOpen && !isGrowing;
-  const shown = isFolded ? beginningOf(text) : text;
+  const { shown, button } = useFold(text, isGrowing);
+  const finished = useRef<Finished>(NOTHING);
   const [next, blocks] = grown(finished.current, shown, isGrowing, level);
   finished.current = next;
   return (
     <div class="markdown">
       {blocks}
-      {isFolded && (
-        <button type="button" class="quiet" onClick={() => setOpen(true)}>
-          {filled(kit.showAll, { size: sizeInWords(text.length, languageOfPage()) })}
-        </button>
-      )}
+      {button}
     </div>
   );
 }
 
 /** Plain words, folded like Markdown. */
 export function PlainText({ text }: { text: string }) {
-  const { kit } = useTexts();
-  const [isOpen, setOpen] = useState(false);
-  const isFolded = text.length > MOST_CHARS && !isOpen;
+  const { shown, button } = useFold(text, false);
   return (
     <div class="plain">
-      {isFolded ? beginningOf(text) : text}
-      {isFolded && (
-        <button type="button" class="quiet" onClick={() => setOpen(true)}>
-          {filled(kit.showAll, { size: sizeInWords(text.length, languageOfPage()) })}
-        </button>
-      )}
+      {shown}
+      {button}
     </div>
   );
 }
 
-function beginningOf(text: string): string {
+/** The beginning of a long text, and the button that shows all of it. */
+function useFold(text: string, isWhole: boolean) {
+  const { kit } = useTexts();
+  const [isOpen, setOpen] = useState(isWhole);
+  if (text.length <= MOST_CHARS || isOpen || isWhole) return { shown: text, button: null };
   const end = text.lastIndexOf('\n', FOLDED_CHARS);
-  return `${text.slice(0, end > FOLDED_CHARS / 2 ? end : FOLDED_CHARS)}…`;
+  const button = (
+    <button type="button" class="quiet" onClick={() => setOpen(true)}>
+      {filled(kit.showAll, { size: sizeInWords(text.length, languageOfPage()) })}
+    </button>
+  );
+  return { shown: `${text.slice(0, end > FOLDED_CHARS / 2 ? end : FOLDED_CHARS)}…`, button };
 }
 
 /** Blocks at the beginning of a text that will not change any more, and where they end. */
 export interface Finished {
   source: string;
   blocks: VNode[];
+  tokens: number;
 }
+
+export const NOTHING: Finished = { source: '', blocks: [], tokens: 0 };
 
 /** The blocks of a text, of which those of `finished` are not made again. */
 export function grown(
@@ -90,17 +91,14 @@ export function grown(
   isGrowing: boolean,
   level: number,
 ): [next: Finished, blocks: VNode[]] {
-  const known = text.startsWith(finished.source) ? finished : { source: '', blocks: [] };
+  const known = text.startsWith(finished.source) ? finished : NOTHING;
   const rest = text.slice(known.source.length);
   const cut = isGrowing ? lastBlockIn(rest) : 0;
-  const done = [...known.blocks, ...blocksOf(rest.slice(0, cut), level, known.blocks.length)];
-  const next = cut === 0 ? known : { source: text.slice(0, known.source.length + cut), blocks: done };
+  const next = cut === 0 ? known : withBlocks(known, rest.slice(0, cut), level);
   const last = rest.slice(cut);
   // One endless paragraph: reading it again for every word would cost more and more.
-  if (isGrowing && last.length > MOST_CHARS) {
-    return [next, [...done, <p class="plain">{last}</p>]];
-  }
-  return [next, [...done, ...blocksOf(last, level, done.length, isGrowing)]];
+  if (isGrowing && last.length > MOST_CHARS) return [next, [...next.blocks, <p class="plain">{last}</p>]];
+  return [next, withBlocks(next, last, level, isGrowing).blocks];
 }
 
 /** Where the last block begins; all before it are closed for good. */
@@ -110,20 +108,17 @@ function lastBlockIn(source: string): number {
     level === 0 && nesting >= 0 && map ? [map[0]] : [],
   );
   const line = starts.length > 1 ? (starts.at(-1) ?? 0) : 0;
-  let at = 0;
-  for (let n = 0; n < line; n++) at = source.indexOf('\n', at) + 1;
-  return at;
+  return source.split('\n', line).reduce((at, { length }) => at + length + 1, 0);
 }
 
-/** `first`: the number of the first one, its key. `isOpen`: the last one still grows. */
-function blocksOf(source: string, level: number, first: number, isOpen = false): VNode[] {
-  const tokens = parser.parse(source, {});
-  if (tokens.some((token) => token.level >= MAX_DEPTH - 1)) return [<p class="plain">{source}</p>];
-  const blocks = elementsOf(tokens, level, isOpen) as VNode[];
-  return blocks.map((block, n) => {
-    block.key = first + n;
-    return block;
-  });
+/** `isOpen`: the last one still grows. */
+function withBlocks(known: Finished, more: string, level: number, isOpen = false): Finished {
+  const found = parser.parse(more, {});
+  const tokens = found.reduce((sum, { children }) => sum + 1 + (children?.length ?? 0), known.tokens);
+  const isTooMuch = tokens > MOST_TOKENS || found.some((token) => token.level >= MAX_DEPTH - 1);
+  const made = isTooMuch ? [<p class="plain">{more}</p>] : (elementsOf(found, level, isOpen) as VNode[]);
+  for (const [n, block] of made.entries()) block.key = known.blocks.length + n;
+  return { source: known.source + more, blocks: [...known.blocks, ...made], tokens };
 }
 
 /** Elements of tokens, which open and close in pairs. */

@@ -5,6 +5,7 @@ import { onChange } from '../live.ts';
 import { addressOf, go } from '../place.ts';
 import { hello } from '../session.ts';
 import { Model } from './model.tsx';
+import { Told, useSteps } from './outcome.tsx';
 import { PersonaForm } from './persona.tsx';
 import { Platform } from './platform.tsx';
 import { leave, reread, setup } from './requests.ts';
@@ -18,11 +19,14 @@ export default function Setup() {
     return onChange('setup', () => void reread());
   }, []);
 
-  async function toChat(): Promise<void> {
-    if (isDue) await leave('skipped');
-    if (hello.value !== null) hello.value = { ...hello.value, isSetupDue: false };
-    go(addressOf('chat'));
-  }
+  const { outcome, step } = useSteps();
+  const toChat = () =>
+    step('', async () => {
+      if (isDue) await leave('skipped');
+      if (hello.value !== null) hello.value = { ...hello.value, isSetupDue: false };
+      go(addressOf('chat'));
+      return { kind: 'done', says: '' };
+    });
 
   return (
     <div class="setup place stack">
@@ -38,6 +42,7 @@ export default function Setup() {
           {isDue ? texts.skip : texts.toChat}
         </button>
       </div>
+      <Told outcome={outcome} />
     </div>
   );
 }
