@@ -1,7 +1,6 @@
 /** The place Operations in a real browser: what is wrong and what to do, strangers' names and log lines as text. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import axe from 'axe-core';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { NewDelivery } from '../../src/core/channel.js';
@@ -13,16 +12,12 @@ import { eventually } from '../harness/gateway.js';
 import { quietLog } from '../harness/quiet.js';
 import { type Stage, stage } from '../harness/telegram.js';
 import { MIGRATIONS } from '../store/place.js';
+import { seriousFaults } from './axe.js';
 
 const CHROMIUM = process.env.COTERIE_CHROMIUM ?? '/usr/bin/chromium';
 const EVIL = '<img src=x onerror="window.taken=1"><script>window.taken=1</script>\u001b[31m';
 const SECRETS = { board: { port: 0 }, access: { direct: 'pairing', owners: ['telegram_1'] } };
 const SHOTS = process.env.COTERIE_SHOTS;
-
-const SERIOUS = `axe.run().then(({ violations }) =>
-  violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => id + ' ' + nodes[0].html))`;
 
 let browser: Browser;
 beforeAll(async () => {
@@ -202,11 +197,7 @@ it('shows log lines as text, and no secret anywhere, and fits a phone of 320 px'
   expect(await region(page, 'Configuration').textContent()).toContain('token: ••••');
   expect(await region(page, 'Audit').textContent()).toContain('the gateway began');
   expect(await page.content()).not.toContain(on.telegram.token);
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme });
-    await page.evaluate(axe.source);
-    expect(await page.evaluate(SERIOUS), colorScheme).toEqual([]);
-  }
+  expect(await seriousFaults(page)).toEqual([]);
   await log.getByLabel('Show from').selectOption('error');
   await eventually(async () => (await log.getByText('coterie is up').count()) === 0, 'the filter');
   if (SHOTS !== undefined) await shoot(url, SHOTS);

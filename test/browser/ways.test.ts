@@ -1,9 +1,8 @@
 /** For everybody: axe on every place, small screens, large letters, less motion, input methods, and the wrong moment. */
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../harness/gateway.js';
+import { seriousFaults } from './axe.js';
 import {
   articles,
   type Board,
@@ -19,13 +18,6 @@ import {
   type as typed,
 } from './board.js';
 import { furnish } from './furnish.js';
-
-const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-/** The browser's own viewer in a frame is no part of the page. */
-const SERIOUS = `axe.run({ exclude: ['iframe'] }).then(({ violations }) =>
-  violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ': ' + html + ' ' + failureSummary)))`;
 
 describeInChromium('the page', () => {
   let browser: Browser;
@@ -59,22 +51,19 @@ describeInChromium('the page', () => {
     await look('conversations, a turn');
   }
 
-  for (const [size, viewport] of Object.entries({ phone: PHONE, desktop: DESKTOP })) {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      it(`has nothing serious for axe, ${colorScheme}, on a ${size}`, async () => {
-        // The policy of the page lets no tool in.
-        const page = await board.open('', { viewport, colorScheme, bypassCSP: true });
-        const found: string[] = [];
-        for (const place of PLACES) {
-          await eachView(page, place, async (what) => {
-            await page.evaluate(`typeof axe === 'undefined' && (() => { ${AXE} })()`);
-            for (const fault of (await page.evaluate(SERIOUS)) as string[]) found.push(`${what}: ${fault}`);
-          });
-        }
-        expect(found).toEqual([]);
-      });
-    }
-  }
+  it.each(Object.entries({ phone: PHONE, desktop: DESKTOP }))(
+    'has nothing serious for axe, in the light and in the dark, on a %s',
+    async (_, viewport) => {
+      const page = await board.open('', { viewport, bypassCSP: true });
+      const found: string[] = [];
+      for (const place of PLACES) {
+        await eachView(page, place, async (what) => {
+          for (const fault of await seriousFaults(page)) found.push(`${what}: ${fault}`);
+        });
+      }
+      expect(found).toEqual([]);
+    },
+  );
 
   it('needs no scrolling sideways on 320 px, and its controls are large enough for a thumb', async () => {
     const page = await board.open('', {
