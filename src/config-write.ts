@@ -2,7 +2,8 @@
  * Changes named keys of config.yaml for a person who set something up. Only keys on a list, so that nobody becomes more by
  * it; the new text is checked as at a start before it takes the place of the old one; each change is in the audit log.
  */
-import { stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Config, configIn, configPlace, type From, type LoadedConfig } from './config.js';
 import { describe, Fault } from './core/errors.js';
@@ -64,6 +65,9 @@ export function createConfigWriter(from: From, audit: Audit) {
       const refused = changes.find(({ path }) => !MAY_CHANGE.includes(path.join('.')));
       if (refused) throw new Fault('unauthorised', `${refused.path.join('.')} is only changed in the file`);
       const named = (each: readonly KeyChange[]) => each.map(({ path }) => path.join('.'));
+      if (await isReadOnly(file)) {
+        throw new Fault('configuration', `${file} is read-only: make it writable, or set the keys there`);
+      }
       let changed: string[] = [];
       try {
         await update(file, (bytes) => {
@@ -82,6 +86,17 @@ export function createConfigWriter(from: From, audit: Audit) {
       return { file, changed, warnings: hasSecret ? await exposures(file) : [] };
     },
   };
+}
+
+/** It would be replaced all the same, because its folder can be written. Of any other fault, the write tells. */
+async function isReadOnly(file: string): Promise<boolean> {
+  const found = await stat(file).catch(() => null);
+  if (found === null) return false;
+  const isOurs = access(file, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  return (found.mode & 0o222) === 0 || !(await isOurs);
 }
 
 /** For the audit log. */

@@ -1,9 +1,10 @@
 /** Model servers for the setup: those on this machine, and one request that shows whether a server answers. */
 import { lookup as lookUp } from 'node:dns';
+import { lookup } from 'node:dns/promises';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { cutAt, printableLine } from './core/cut.js';
-import { describe } from './core/errors.js';
-import { addressOf, type LookupFor, type Outward, reachedBy } from './core/network.js';
+import { describe, Fault } from './core/errors.js';
+import { addressOf, hostOf, type LookupFor, type Outward, reachedBy } from './core/network.js';
 import type { FoundServer, Tried } from './core/setup.js';
 import { createRedactor } from './operating/redact.js';
 
@@ -144,6 +145,14 @@ const REFUSED = 'the address is link-local, where no model server is';
 function isLinkLocal(address: string): boolean {
   const reached = reachedBy(address);
   return isIP(reached) === 4 ? linkLocal.check(reached) : linkLocal.check(reached, 'ipv6');
+}
+
+/** Throws Fault `configuration` for an address that is not tried. A name that is not found now may be found later. */
+export async function refuseLinkLocal(address: string): Promise<void> {
+  if (!URL.canParse(address)) return;
+  const host = hostOf(new URL(address));
+  const found = isIP(host) === 0 ? await lookup(host, { all: true }).catch(() => []) : [{ address: host }];
+  if (found.some((each) => isLinkLocal(each.address))) throw new Fault('configuration', REFUSED);
 }
 
 /** A name is checked by its addresses, so that it cannot lead elsewhere in between. */

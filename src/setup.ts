@@ -22,7 +22,7 @@ import { createRedactor } from './operating/redact.js';
 import type { KeyChange } from './operating/yaml-edit.js';
 import { createPlatform, type Links } from './platforms.js';
 import { secretsOf } from './secrets.js';
-import { findServers, tryServer, USUAL_PORTS } from './setup-servers.js';
+import { findServers, refuseLinkLocal, tryServer, USUAL_PORTS } from './setup-servers.js';
 
 export interface SetupParts {
   config: Config;
@@ -61,7 +61,11 @@ export function createSetup(parts: SetupParts): Setup {
     state: () => stateOf(parts),
     servers: () => findServers(parts.ports ?? USUAL_PORTS),
     tryModel: (wish) => tryModel(parts, wish),
-    saveModel: (wish) => saving(parts, async () => modelChanges(await parts.writer.read(), wish)),
+    saveModel: (wish) =>
+      saving(parts, async () => {
+        await refuseLinkLocal(wish.address.trim());
+        return modelChanges(await parts.writer.read(), wish);
+      }),
     checkToken: (platform, token) => checkToken(parts, platform, token),
     saveToken: (platform, token) =>
       saving(parts, async () => [{ path: ['channels', platform, 'token'], value: typed(token) }]),

@@ -60,7 +60,8 @@ export function routes(options: AppOptions, entrance: Entrance, closing: AbortSi
   const { tasks, workspace, artifacts, webhook, log } = options;
   const api = createApi(log);
   addState(api, options, entrance);
-  if (options.pageFiles !== undefined) addSessions(api, options.token, entrance, log);
+  if (options.pageFiles !== undefined)
+    addSessions(api, options.token, entrance, log, options.page?.work.audit);
   if (options.page) recordWork(api, options.page.work.audit);
   if (tasks) {
     addTasks(api, tasks, options.streams ?? STREAM_LIMITS, closing, log);

@@ -13,7 +13,7 @@ import { type BoardApi, bodyOf, reply, replyWith, streamOf } from './api.js';
 import { headersOf } from './files.js';
 import { tooLarge, UPLOADS } from './guard.js';
 import { faceOf, type LogParts, pageOf, readLog } from './log-rows.js';
-import { bodyIn, fieldsIn, refused } from './own.js';
+import { bodyIn, fieldsIn, Room, refused } from './own.js';
 
 export interface ChatParts extends LogParts {
   desk: Desk;
@@ -29,7 +29,6 @@ export interface ChatParts extends LogParts {
   newId(): string;
 }
 
-const Room = z.string().regex(/^[a-z]+_[^\s\\\0]{1,300}$/, 'a conversation');
 const Chat = z
   .string()
   .regex(/^board_[a-z0-9][a-z0-9-]{0,63}$/, 'a chat of the page: board_ and small letters, digits, -');
@@ -39,9 +38,14 @@ const Uploaded = z.strictObject({
   id: z.string().max(64),
   name: z.string().max(256),
   type: z.string().max(100),
-  bytes: z.number(),
+  bytes: z.number().int().nonnegative(),
 });
 const MOST_FILES = 20;
+/** Each is held in memory until all of it is there. */
+const MOST_UPLOADS = 16;
+const MANY_AT_ONCE = { error: 'Too many files are coming at once; try again.' };
+const RETRY_NOW = { 'Retry-After': '1' };
+const MANY_KEPT = { error: 'Too many files wait for their messages; the gateway removes them after a day.' };
 const AWAY = { error: 'The gateway is stopping; the message goes when it is back.' };
 
 export function addChat(api: BoardApi, parts: ChatParts, log: Log): void {
@@ -152,12 +156,21 @@ function addMessages(api: BoardApi, { desk, feed, uploadBytes }: ChatParts): voi
     if ((await desk.press({ chatId, ...choice })) === 'closed') throw refused(503, AWAY);
     return reply(200, {});
   });
+  let underWay = 0;
   api.post(UPLOADS, async (context) => {
     const About = z.object({ name: z.string().min(1).max(256), type: z.string().max(100).default('') });
     const { name, type } = fieldsIn(context, About);
-    const bytes = await bodyOf(context.env.incoming, uploadBytes);
-    if (bytes === 'too large') throw refused(413, { error: tooLarge(uploadBytes) });
-    return reply(201, await desk.keep({ name, type: type || 'application/octet-stream', bytes }));
+    if (underWay >= MOST_UPLOADS) throw refused(429, MANY_AT_ONCE, RETRY_NOW);
+    underWay += 1;
+    try {
+      const bytes = await bodyOf(context.env.incoming, uploadBytes);
+      if (bytes === 'too large') throw refused(413, { error: tooLarge(uploadBytes) });
+      const kept = await desk.keep({ name, type: type || 'application/octet-stream', bytes });
+      if (kept === null) throw refused(429, MANY_KEPT);
+      return reply(201, kept);
+    } finally {
+      underWay -= 1;
+    }
   });
 }
 

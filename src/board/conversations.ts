@@ -8,7 +8,7 @@ import { type Personas, personaName } from '../core/persona.js';
 import { type SoughtWords, wantedIn } from '../core/phrase.js';
 import { authorName, type StoredMessage } from '../core/transcript.js';
 import { type BoardApi, reply } from './api.js';
-import { fieldsIn, refused } from './own.js';
+import { fieldsIn, Room, refused } from './own.js';
 import type { ConversationItem, ConversationPage, FoundPage, FoundRow } from './protocol.js';
 import { turnDetails } from './turn-details.js';
 
@@ -30,7 +30,6 @@ const Place = z.object({
     .regex(/^\d{1,15}:.{1,500}$/s)
     .optional(),
 });
-const Room = z.object({ room: z.string().min(1).max(500) });
 const Search = z.object({
   q: z.string().max(500),
   before: z.coerce.number().int().positive().max(Number.MAX_SAFE_INTEGER).optional(),
@@ -50,7 +49,7 @@ export function addConversations(api: BoardApi, { lists, turns, personas }: Conv
     return reply(200, page);
   });
   api.get('/api/board/conversations/one', async (context) => {
-    const found = await lists.listedRoom(fieldsIn(context, Room).room);
+    const found = await lists.listedRoom(fieldsIn(context, z.object({ room: Room })).room);
     if (found === null) throw refused(404, { error: 'There is no such conversation.' });
     return reply(200, await itemOf(found, namesIn(personas)));
   });

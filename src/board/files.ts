@@ -93,8 +93,8 @@ function tagsOf(header: string | undefined): string[] | null {
 
 const PIECE_BYTES = 65_536;
 const MIME = /^[a-z0-9][a-z0-9!#$&^_.+-]*\/[a-z0-9][a-z0-9!#$&^_.+-]*$/i;
-/** Types that a browser may show, because it does not execute them. SVG can contain scripts. */
-const SHOWN = /^(text\/plain|image\/(?!svg)[a-z0-9.+-]+)$/i;
+/** Types that a browser may show, because it does not execute them. SVG and other XML can contain scripts. */
+const SHOWN = /^(text\/plain|image\/(?!svg|.*xml)[a-z0-9.+-]+)$/i;
 
 export function addArtifacts(api: BoardApi, artifacts: Artifacts, log: Log): void {
   route(api, {
@@ -124,10 +124,17 @@ export function headersOf({ type, name }: { type: string; name: string }): Recor
   const how = SHOWN.test(plain) ? 'inline' : 'attachment';
   return {
     'Content-Type': plain.startsWith('text/') ? `${plain}; charset=utf-8` : plain,
-    'Content-Disposition': `${how}; filename="${name.replace(/[^A-Za-z0-9._-]/g, '_')}"`,
+    'Content-Disposition': `${how}; filename="${name.replace(/[^A-Za-z0-9._-]/g, '_')}"${inOtherLetters(name)}`,
     // A unique origin and no scripts, wherever it is shown.
     'Content-Security-Policy': "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:",
   };
+}
+
+/** A name with letters beyond ASCII, without signs that steer writing or lead into folders. */
+function inOtherLetters(name: string): string {
+  if (!/[^\0-\x7f]/.test(name)) return '';
+  const plain = name.replace(/[\p{Cc}\p{Cf}\p{Cs}/\\:*?"'<>|()!]/gu, '_');
+  return `; filename*=UTF-8''${encodeURIComponent(plain)}`;
 }
 
 /** Opens the file at the first read, so that a HEAD request reads nothing. */

@@ -11,6 +11,7 @@ import type { Log } from '../core/log.js';
 import type { WatchStore } from '../core/store.js';
 import { parsed } from './api.js';
 import { type LogParts, readLog } from './log-rows.js';
+import { Room } from './own.js';
 import type { LiveNews, LiveSubject, LogRow } from './protocol.js';
 import { createSockets, type SocketLimits, type SocketSession, type Sockets } from './sockets.js';
 
@@ -40,10 +41,10 @@ const POLICY_VIOLATION = 1008;
 const Ask = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('follow'),
-    room: z.string().max(400),
+    room: Room,
     position: z.string().max(200).nullable(),
   }),
-  z.object({ kind: z.literal('leave'), room: z.string().max(400) }),
+  z.object({ kind: z.literal('leave'), room: Room }),
 ]);
 
 export function createLiveSockets(parts: LiveParts, limits: SocketLimits, log: Log): Sockets {

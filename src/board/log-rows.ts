@@ -1,5 +1,6 @@
 /** Rows of a log as the page shows them: with names and faces, and addresses for files. */
 import { BOARD_OWNER, type BoardFeed, type LoggedRow, type LogPage, type LogPlace } from '../core/board.js';
+import { printableLine } from '../core/cut.js';
 import { type RoomId, roomParts } from '../core/ids.js';
 import { type Persona, type Personas, personaName } from '../core/persona.js';
 import type { LogRow, RowAuthor, RowPage } from './protocol.js';
@@ -50,7 +51,7 @@ function shownRow(parts: LogParts, room: RoomId, row: LoggedRow, personas: Perso
   if (isFailed) shown.error = text;
   if (files.length > 0) {
     shown.files = files.map(({ name, type, bytes, place }, n) => ({
-      ...{ name, bytes, type: type ?? 'application/octet-stream' },
+      ...{ name: printableLine(name), bytes, type: type ?? 'application/octet-stream' },
       address: place && `api/board/rows/file?${new URLSearchParams({ room, row: key, n: `${n}` })}`,
     }));
   }

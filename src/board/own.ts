@@ -5,12 +5,14 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context } from 'hono';
 import { HTTPException } from 'hono/http-exception';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { bodyOf, parsed, reply } from './api.js';
 import { MOST_BODY_BYTES } from './guard.js';
 import { complaintOf } from './schemas.js';
 
 export type Asked = Context<{ Bindings: HttpBindings }>;
+
+export const Room = z.string().regex(/^[a-z]+_[^\s\\\0]{1,300}$/, 'a conversation');
 
 /** Path and query, in one. Throws the answer 400 with the path of the first fault. */
 export function fieldsIn<Schema extends z.ZodType>(context: Asked, schema: Schema): z.output<Schema> {

@@ -91,6 +91,8 @@ function hashOf(session: string, token: string): string {
 const MINUTE_MS = 60_000;
 const FREE_TRIES = 5;
 const SHORTEST_PAUSE_MS = 1_000;
+/** Guessing must not push older entries out of the audit log. */
+const TELL_EVERY_MS = 10 * MINUTE_MS;
 
 export type Patience = ReturnType<typeof createPatience>;
 
@@ -102,6 +104,8 @@ export function createPatience(clock: Clock) {
   let wrong: number[] = [];
   let pauseMs = 0;
   let pauseEnds = 0;
+  let untold = 0;
+  let toldAt = Number.NEGATIVE_INFINITY;
   return {
     /** Until the next try; 0: now. */
     seconds(): number {
@@ -110,6 +114,7 @@ export function createPatience(clock: Clock) {
     /** Somebody tried a wrong one. Returns the pause in seconds. */
     lose(): number {
       const now = clock.now();
+      untold += 1;
       const isCalm = now >= pauseEnds + MINUTE_MS;
       if (isCalm) pauseMs = 0;
       wrong = [...wrong.filter((at) => at > now - MINUTE_MS), now];
@@ -117,6 +122,14 @@ export function createPatience(clock: Clock) {
       else if (wrong.length >= FREE_TRIES) pauseMs = SHORTEST_PAUSE_MS;
       if (pauseMs > 0) pauseEnds = now + pauseMs;
       return pauseMs / 1000;
+    },
+    /** How many wrong ones nobody was told of, to be told now; 0: none, or it is too soon. */
+    toTell(): number {
+      if (untold === 0 || clock.now() < toldAt + TELL_EVERY_MS) return 0;
+      toldAt = clock.now();
+      const all = untold;
+      untold = 0;
+      return all;
     },
   };
 }

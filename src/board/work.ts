@@ -6,7 +6,7 @@ import { z } from '@hono/zod-openapi';
 import type { Artifacts, ListedArtifact } from '../core/artifacts.js';
 import { BOARD_OWNER } from '../core/board.js';
 import type { ChatStore } from '../core/chat-record.js';
-import { inOneLine } from '../core/cut.js';
+import { inOneLine, printableLine } from '../core/cut.js';
 import type { Audit } from '../core/journal.js';
 import { type Personas, personaName } from '../core/persona.js';
 import { MOST_EVENTS, planText, type Task, type TaskEvent, type TaskStore } from '../core/task.js';
@@ -162,7 +162,7 @@ function artifactItem({ taskId, id, name, type, title, bytes, at }: ListedArtifa
   return {
     task: taskId,
     id,
-    name,
+    name: printableLine(name),
     type,
     title: title === null ? null : inOneLine(title),
     bytes,

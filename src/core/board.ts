@@ -28,8 +28,8 @@ export interface Desk {
     text: string;
     files: readonly UploadedFile[];
   }): Promise<'taken' | 'closed'>;
-  /** Keeps the bytes until a message names them, or for a day. */
-  keep(upload: { name: string; type: string; bytes: Buffer }): Promise<UploadedFile>;
+  /** Keeps the bytes until a message names them, or for a day. null: too many are kept already. */
+  keep(upload: { name: string; type: string; bytes: Buffer }): Promise<UploadedFile | null>;
   /** Presses a button below a message, once per `id`. One that is not offered any more does nothing. */
   press(choice: { chatId: ChatId; id: string; value: string }): Promise<'taken' | 'closed'>;
   /** Called at most once a frame, after something was shown, changed or sent in these chats. */

@@ -123,6 +123,7 @@ export const AUDIT_KINDS = [
   'start',
   'configuration',
   'credentials',
+  'session',
   'approval',
   'owner',
   'command',

@@ -22,6 +22,8 @@ const FILES = {
   't/notes': { file: 'notes.txt', type: 'text/plain' },
   't/picture': { file: 'picture.png', type: 'image/png; a=b' },
   't/odd': { file: 'odd.bin', type: 'text/html\r\nSet-Cookie: a=b' },
+  't/xml': { file: 'x.png', type: 'image/x+xml' },
+  't/turned': { file: 'a\u202egnp.日本é.pdf', type: 'application/pdf' },
   't/large': { file: 'large.bin', type: 'application/octet-stream' },
   't/empty': { file: 'empty.txt', type: 'text/plain' },
 };
@@ -49,6 +51,12 @@ describe('an artifact', () => {
     ['script', 'text/javascript; charset=utf-8', 'attachment; filename="script.js"'],
     ['data', 'application/json', 'attachment; filename="data.json"'],
     ['odd', 'application/octet-stream', 'attachment; filename="odd.bin"'],
+    ['xml', 'image/x+xml', 'attachment; filename="x.png"'],
+    [
+      'turned',
+      'application/pdf',
+      `attachment; filename="a_gnp.___.pdf"; filename*=UTF-8''a_gnp.${encodeURIComponent('日本é')}.pdf`,
+    ],
     ['notes', 'text/plain; charset=utf-8', 'inline; filename="notes.txt"'],
     ['picture', 'image/png', 'inline; filename="picture.png"'],
   ])('is given as what it is, and run by nobody: %s', async (id, type, disposition) => {

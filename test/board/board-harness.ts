@@ -29,7 +29,7 @@ export async function postJson(url: string, body: unknown, headers: Record<strin
 export const PAGE = new Proxy(
   {
     version: '1',
-    work: { audit: { record: async () => {} } },
+    work: { audit: { record: async () => {}, note: async () => {} } },
     setup: { isDue: async () => false },
   } as object,
   {

@@ -280,12 +280,28 @@ describe('the live line', () => {
     await heard('personas');
   });
 
+  it('reads on for others, whatever position one asks from', async () => {
+    const one = await look();
+    one.say({ kind: 'follow', room: 'test_1', position: null });
+    for (const position of ['-5.-5.-5.', '9'.repeat(200), '99999999999999.9.9.', '{"a":1}', 'a\0b', '']) {
+      const other = await look();
+      other.say({ kind: 'follow', room: 'test_1', position });
+      await other.until(() => other.heard.length > 1, `an answer to ${position}`);
+      other.line.close();
+    }
+    await receive(store, [message('after', 'still here')]);
+    await one.until(() => JSON.stringify(one.heard).includes('still here'), 'the next message');
+  });
+
   it('closes what it does not understand, and takes no more than a few conversations', async () => {
     for (const said of [
       '{',
       '[]',
       '{"kind":"follow"}',
       JSON.stringify({ kind: 'follow', room: 7, position: null }),
+      JSON.stringify({ kind: 'follow', room: 'test_a\0b', position: null }),
+      JSON.stringify({ kind: 'leave', room: '../../x' }),
+      JSON.stringify({ kind: 'follow', room: 'test_1', position: 'x'.repeat(300) }),
     ]) {
       const one = await look();
       const code = new Promise((resolve) => one.line.once('close', resolve));

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import type { Board, BoardOptions } from '../../src/board/listener.js';
 import type { ChannelState } from '../../src/core/channel.js';
+import type { AuditEntry } from '../../src/core/journal.js';
 import type { Log } from '../../src/core/log.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { quietLog } from '../harness/quiet.js';
@@ -403,6 +404,33 @@ describe('who guesses', () => {
     expect(of(401)).toBeLessThanOrEqual(5);
     expect(of(401) + of(204) + of(429)).toBe(100);
     expect(of(429)).toBeGreaterThanOrEqual(94);
+  });
+
+  it('is in the audit log, the wrong ones counted, without a token, and at most once in ten minutes', async () => {
+    const noted: AuditEntry[] = [];
+    clock = manualClock();
+    const audit = { record: async () => {}, note: async (entry: AuditEntry) => void noted.push(entry) };
+    const page = new Proxy(PAGE, {
+      get: (parts, name) => (name === 'work' ? { audit } : Reflect.get(parts, name)),
+    });
+    const board = await start({ clock, page });
+    const cookie = cookieIn(await signIn(board));
+    for (let n = 0; n < 40; n++) {
+      await signIn(board, `guess ${n}`);
+      await clock.advance(61_000);
+    }
+    await ask(board, 'DELETE', '/api/session', { headers: { cookie } });
+    const what = noted.map((entry) => `${entry.kind} ${entry.who}: ${entry.what}`);
+    expect(what).toEqual([
+      'session board_owner: signed in to the board',
+      'session gateway: the board got 1 wrong token',
+      'session gateway: the board got 10 wrong tokens',
+      'session gateway: the board got 10 wrong tokens',
+      'session gateway: the board got 10 wrong tokens',
+      'session board_owner: signed out of the board',
+    ]);
+    expect(noted.every(({ details }) => details?.from === '127.0.0.1')).toBe(true);
+    expect(JSON.stringify(noted)).not.toMatch(new RegExp(`guess|${TOKEN}`));
   });
 
   it('holds up nobody who is signed in, by session or by token', async () => {

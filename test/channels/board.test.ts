@@ -1,5 +1,5 @@
 /** The channel of the page: what it hands to the gateway, what it keeps, and whom it tells of changes. */
-import { mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -153,10 +153,16 @@ describe('uploads of the page', () => {
       { ...ask, maxBytes },
     );
 
+  async function kept(channel: ReturnType<typeof setUp>['channel']) {
+    const file = await channel.keep(upload);
+    if (file === null) throw new Error('the upload was not kept');
+    return file;
+  }
+
   it('come with the message that names them, and are fetched under their id', async () => {
     const { channel, batches, start } = setUp();
     await start();
-    const file = await channel.keep(upload);
+    const file = await kept(channel);
     expect(file).toEqual({
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       name: 'a.png',
@@ -187,24 +193,50 @@ describe('uploads of the page', () => {
   it('are removed: unnamed after a day, fetched within hours, named ones wait for a gateway that was away', async () => {
     const { channel, clock, start } = setUp();
     await start();
-    const unnamed = await channel.keep(upload);
-    const named = await channel.keep(upload);
-    const fetched = await channel.keep(upload);
+    const unnamed = await kept(channel);
+    const named = await kept(channel);
+    const fetched = await kept(channel);
     await channel.take({ ...MESSAGE, files: [named, fetched] });
     await fetch(channel, fetched.id);
     await clock.advance(2 * HOUR_MS);
-    const second = await channel.keep(upload);
+    const second = await kept(channel);
     expect((await readdir(join(folder, 'board'))).sort()).toEqual([unnamed.id, named.id, second.id].sort());
     await clock.advance(25 * HOUR_MS);
-    const third = await channel.keep(upload);
+    const third = await kept(channel);
     expect((await readdir(join(folder, 'board'))).sort()).toEqual([named.id, third.id].sort());
     expect(await fetch(channel, unnamed.id)).toMatchObject({ kind: 'gone' });
     expect(await fetch(channel, named.id)).toMatchObject({ kind: 'fetched' });
   });
 
+  it('that nobody sends do not fill the disk, and make room when their time is over', async () => {
+    const { channel, clock, start } = setUp();
+    await start();
+    const file = await kept(channel);
+    const much = join(folder, 'board', 'much');
+    await writeFile(much, '');
+    await truncate(much, 1_999_999_990);
+    await utimes(much, new Date(NOW), new Date(NOW));
+    await clock.advance(HOUR_MS + 1);
+    expect(await channel.keep(upload)).toBe(null);
+    expect(await channel.keep({ ...upload, bytes: Buffer.from('x') })).toMatchObject({ bytes: 1 });
+    expect(await channel.keep(upload)).toBe(null);
+    expect(await fetch(channel, file.id)).toMatchObject({ kind: 'fetched' });
+    await rm(much);
+    await clock.advance(60_001);
+    expect(await channel.keep(upload)).not.toBe(null);
+  });
+
+  it('are no more than 2,000 at a time, also when they come at once', async () => {
+    const { channel, start } = setUp();
+    await start();
+    const all = await Promise.all(Array.from({ length: 2_020 }, () => channel.keep(upload)));
+    expect(all.filter((each) => each === null)).toHaveLength(20);
+    expect(await readdir(join(folder, 'board'))).toHaveLength(2_000);
+  });
+
   it('of an earlier run are removed at the start', async () => {
     const first = setUp();
-    const file = await first.channel.keep(upload);
+    const file = await kept(first.channel);
     const old = new Date(NOW - 25 * HOUR_MS);
     await utimes(join(folder, 'board', file.id), old, old);
     await setUp().start();

@@ -1,5 +1,6 @@
 /** The chat of the page through the real gateway, by its routes and its live line alone; also with ends of the process. */
 import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import type { LiveNews, LogRow, RowPage } from '../../src/board/protocol.js';
@@ -248,6 +249,44 @@ describe('the chat of the page', () => {
     }
   });
 
+  it('says in a file’s name what turns or breaks its line', async () => {
+    await begin();
+    const name = 'invoice\u202egnp.exe\nline';
+    const answer = await fetch(`${url}/api/board/files?${new URLSearchParams({ name })}`, {
+      ...{ method: 'POST', body: 'x' },
+      headers: { 'content-type': 'application/octet-stream', 'x-coterie': '1' },
+    });
+    await say('look', { files: [await answer.json()] });
+    const row = await seen('look');
+    expect(row?.files?.[0]?.name).toBe('invoice\\u{202e}gnp.exe line');
+  });
+
+  it('takes only some uploads at once, however slow they are, and others when those are gone', async () => {
+    await begin();
+    const { port, host } = new URL(url);
+    const slow = Array.from({ length: 16 }, () => {
+      const socket = connect(Number(port), '127.0.0.1');
+      socket.on('error', () => {});
+      socket.write(`POST /api/board/files?name=x HTTP/1.1\r\nHost: ${host}\r\nX-Coterie: 1\r\n`);
+      socket.write('Content-Type: application/octet-stream\r\nContent-Length: 20000000\r\n\r\nx');
+      return socket;
+    });
+    const upload = () =>
+      fetch(`${url}/api/board/files?name=y`, {
+        ...{ method: 'POST', body: 'y' },
+        headers: { 'content-type': 'application/octet-stream', 'x-coterie': '1' },
+      });
+    const refused = await eventually(async () => {
+      const answer = await upload();
+      return answer.status === 429 ? answer : null;
+    }, 'one too many');
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect(await refused.json()).toEqual({ error: expect.stringMatching(/^Too many files/) });
+    for (const socket of slow) socket.destroy();
+    await eventually(async () => (await upload()).status === 201, 'there is room again');
+    expect(gateway.err()).not.toMatch(/"level":"error"/);
+  });
+
   it('refuses what it cannot take, in a sentence', async () => {
     await begin();
     expect((await say('x', { chat: 'board_..' })).status).toBe(400);
@@ -256,6 +295,11 @@ describe('the chat of the page', () => {
     expect((await say('  ')).status).toBe(400);
     expect((await post(`chats/${MAIN}/messages`, { id: 'a', text: 7 })).status).toBe(400);
     expect((await fetch(`${url}/api/board/rows?room=x`)).status).toBe(400);
+    expect((await fetch(`${url}/api/board/conversations/one?room=board_a%00b`)).status).toBe(400);
+    for (const bytes of [-5, 1.5, 1e308, '1']) {
+      const file = { id: 'x', name: 'x', type: '', bytes };
+      expect((await say('x', { files: [file] })).status).toBe(400);
+    }
     expect((await post(`chats/${MAIN}/personas`, { name: ' ', character: '' })).status).toBe(422);
     expect(await page()).toMatchObject({ rows: [] });
     const long = 'x'.repeat(500_000);

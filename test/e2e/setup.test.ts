@@ -1,5 +1,5 @@
 /** The setup over HTTP against the real process: saved configurations are taken in while it runs, and nothing is lost. */
-import { chmod, stat } from 'node:fs/promises';
+import { chmod, mkdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
@@ -89,10 +89,17 @@ describe('a model that is set up', () => {
       'http://169.254.169.254/v1',
       'http://[fe80::1]/v1',
       'http://[::ffff:169.254.1.1]/v1',
+      'http://2852039166/v1',
+      'http://0xa9fea9fe/v1',
+      'http://[64:ff9b::a9fe:a9fe]/v1',
+      'http://169.254.169.254./v1',
     ]) {
       const refused = await ask(gateway, 'POST', '/model/try', { address, key: null, model: 'm' });
       expect(refused.body).toMatchObject({ works: false, says: expect.stringContaining('link-local') });
+      const unsaved = await ask(gateway, 'PUT', '/model', { address, key: null, model: 'm' });
+      expect(unsaved).toMatchObject({ status: 422, body: { error: expect.stringContaining('link-local') } });
     }
+    expect(await config()).toBe(BASE);
     const no = await ask(gateway, 'POST', '/model/try', {
       address: 'file:///etc/passwd',
       key: null,
@@ -280,6 +287,42 @@ describe('a configuration that is taken in', () => {
       (await ask(gateway, 'PUT', '/token', { platform: 'telegram', token: on.telegram.token })).status,
     ).toBe(422);
     expect(await config()).toBe('a: [');
+    expect(await gateway.stop()).toBe(0);
+  });
+
+  it('that cannot be written is said in a sentence, and nothing is lost', async () => {
+    const gateway = await begin(BASE);
+    const file = join(on.home.folder, 'config.yaml');
+    const save = () => ask(gateway, 'PUT', '/token', { platform: 'telegram', token: on.telegram.token });
+    const sayings: string[] = [];
+    async function refuses(): Promise<void> {
+      const { status, body } = await save();
+      expect([status, Object.keys(body)]).toEqual([422, ['error']]);
+      expect(body.error).toContain('config.yaml');
+      sayings.push(body.error);
+    }
+    await rename(file, `${file}.kept`);
+    await mkdir(file);
+    await refuses();
+    await rm(file, { recursive: true });
+    await symlink('config.yaml', file);
+    await refuses();
+    await rm(file);
+    await on.home.write('config.yaml', BASE);
+    await chmod(file, 0o444);
+    await refuses();
+    expect(await config()).toBe(BASE);
+    expect(sayings.pop()).toMatch(/ is read-only: make it writable, or set the keys there$/);
+    await rm(file);
+    for (const saying of sayings)
+      expect(saying).toMatch(/^\S*config\.yaml cannot be (read|written): [^\n]+$/);
+    // A link stays one: the file that it names is written.
+    await symlink('config.yaml.kept', file);
+    expect((await save()).status).toBe(200);
+    expect(await readlink(file)).toBe('config.yaml.kept');
+    expect(await on.home.read('config.yaml.kept')).toBe(
+      `${BASE}channels:\n  telegram:\n    token: ${on.telegram.token}\n`,
+    );
     expect(await gateway.stop()).toBe(0);
   });
 

@@ -137,7 +137,8 @@ function deskOf({ hand, uploads, userName, now }: DeskParts): Omit<Desk, 'watch'
         sentAt: now(),
       }),
     async keep({ name, type, bytes }) {
-      return { id: await uploads.keep(bytes), name, type, bytes: bytes.length };
+      const id = await uploads.keep(bytes);
+      return id === null ? null : { id, name, type, bytes: bytes.length };
     },
   };
 }
