@@ -14,7 +14,6 @@ import { startJobs } from './jobs/clock.js';
 import { trimMedia } from './media/files.js';
 import { sizeGauges } from './operating/metrics.js';
 import { startUpkeep } from './operating/upkeep.js';
-import { pagePartsOf } from './page-parts.js';
 import type { Parts } from './parts.js';
 import { foldersOf, PAGE_FILES } from './paths.js';
 import { stateOf } from './platforms.js';
@@ -74,6 +73,7 @@ async function startListener(
   tasks: TaskWiring,
 ): Promise<() => Promise<void>> {
   const { config, options, store, serving, metrics, sizes, workspace, artifacts, clock, log } = parts;
+  const { desk } = parts;
   return options.serve({
     ...config.board,
     // Only platforms count: closing the terminal does not make the gateway unready.
@@ -83,7 +83,11 @@ async function startListener(
     tasks: await tasks.forPrograms(),
     workspace,
     artifacts,
-    page: parts.desk ? pagePartsOf(parts, parts.desk, conversation) : undefined,
+    // A gateway at which nobody looks does not load them.
+    page:
+      desk === null
+        ? undefined
+        : once(async () => (await import('./page-parts.js')).pagePartsOf(parts, desk, conversation)),
     pageFiles: PAGE_FILES,
     uploadBytes: config.media.maxBytes,
     sessions: stateOf(store, 'board'),

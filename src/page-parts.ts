@@ -1,7 +1,8 @@
-/** Joins the parts that the page of the board reads and changes. */
+/** Joins the parts that the page of the board reads and changes. Loaded with the first request to the listener. */
 import { randomUUID } from 'node:crypto';
 import type { ChatParts } from './board/chat.js';
 import type { PageParts } from './board/page.js';
+import { createConfigWriter } from './config-write.js';
 import { argumentsShown } from './conversation/approvals.js';
 import { COMMANDS } from './conversation/commands/list.js';
 import type { Conversation } from './conversation/conversation.js';
@@ -12,6 +13,8 @@ import { createMediaFiles } from './media/files.js';
 import { operationsPartsOf } from './page-operations.js';
 import type { Parts } from './parts.js';
 import { foldersOf } from './paths.js';
+import { openTurn } from './replay.js';
+import { createSetup, isSetupDue } from './setup.js';
 
 export function pagePartsOf(parts: Parts, desk: Desk, conversation: Conversation): PageParts {
   const { facts, config, store, memory, artifacts, personas, audit, zone, clock } = parts;
@@ -26,8 +29,7 @@ export function pagePartsOf(parts: Parts, desk: Desk, conversation: Conversation
     conversations: {
       lists: store,
       personas,
-      // Loaded with the first turn that is opened.
-      turns: { openTurn: async (id) => (await import('./replay.js')).openTurn(store, config, id) },
+      turns: { openTurn: (id) => openTurn(store, config, id) },
     },
   };
 }
@@ -60,14 +62,12 @@ function plainArguments(json: string): string {
 
 function setupOf(parts: Parts): PageParts['setup'] {
   const { config, options, store } = parts;
-  const load = once(() => import('./setup.js'));
   return {
-    isDue: async () => config.model.server === null && (await load()).isSetupDue(config, store),
+    isDue: async () => config.model.server === null && isSetupDue(config, store),
     open: once(async () => {
-      const { createConfigWriter } = await import('./config-write.js');
       const who = { who: BOARD_OWNER, where: null, word: BOARD_OWNER };
       const writer = createConfigWriter(options.from, parts.audit);
-      return (await load()).createSetup({ ...parts, writer, takeIn: options.takeIn, who });
+      return createSetup({ ...parts, writer, takeIn: options.takeIn, who });
     }),
   };
 }

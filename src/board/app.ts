@@ -40,36 +40,41 @@ export interface AppOptions extends DoorOptions {
   tasks?: Tasks | undefined;
   workspace?: Workspace | undefined;
   artifacts?: Artifacts | undefined;
-  /** The page. */
-  page?: PageParts | undefined;
+  /** Of the page; asked for with the first request. */
+  page?: (() => Promise<PageParts>) | undefined;
   streams?: StreamLimits;
   log: Log;
 }
 
 /** `closing` aborts when the listener stops. */
-export function createApp(
+export async function createApp(
   options: AppOptions,
   entrance: Entrance,
   closing: AbortSignal,
-): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+): Promise<(request: IncomingMessage, response: ServerResponse) => Promise<void>> {
+  const { fetch } = await routes(options, entrance, closing);
   // Other parts of the process use Node's own Request and Response.
-  return getRequestListener(routes(options, entrance, closing).fetch, { overrideGlobalObjects: false });
+  return getRequestListener(fetch, { overrideGlobalObjects: false });
 }
 
-export function routes(options: AppOptions, entrance: Entrance, closing: AbortSignal): BoardApi {
+export async function routes(
+  options: AppOptions,
+  entrance: Entrance,
+  closing: AbortSignal,
+): Promise<BoardApi> {
   const { tasks, workspace, artifacts, webhook, log } = options;
+  const page = await options.page?.();
   const api = createApi(log);
   addState(api, options, entrance);
-  if (options.pageFiles !== undefined)
-    addSessions(api, options.token, entrance, log, options.page?.work.audit);
-  if (options.page) recordWork(api, options.page.work.audit);
+  if (options.pageFiles !== undefined) addSessions(api, options.token, entrance, log, page?.work.audit);
+  if (page) recordWork(api, page.work.audit);
   if (tasks) {
     addTasks(api, tasks, options.streams ?? STREAM_LIMITS, closing, log);
     addSocket(api);
   }
   if (workspace) addWorkspace(api, workspace);
   if (artifacts) addArtifacts(api, artifacts, log);
-  if (options.page) addPage(api, options.page, entrance.door, log);
+  if (page) addPage(api, page, entrance.door, log);
   addDescription(api);
   refuseOtherMethods(api);
   if (webhook) addWebhook(api, webhook);

@@ -350,12 +350,13 @@ function socketsAt(path: string, options: BoardOptions): (() => Promise<Sockets>
     return async () => (await import('./socket.js')).createTaskSockets(tasks, limits, log);
   }
   if (path === '/api/board/live' && page !== undefined) {
-    return async () =>
-      (await import('./live.js')).createLiveSockets(
-        { ...page.chat, version: page.version, watch: page.watch },
-        limits,
-        log,
-      );
+    return async () => {
+      const [{ createLiveSockets }, { chat, version, watch }] = await Promise.all([
+        import('./live.js'),
+        page(),
+      ]);
+      return createLiveSockets({ ...chat, version, watch }, limits, log);
+    };
   }
   return null;
 }

@@ -21,7 +21,7 @@ async function start(changed: Partial<BoardOptions> = {}): Promise<Board> {
   const board = await startForTest({
     token: TOKEN,
     pageFiles: '/nowhere',
-    page: PAGE,
+    page: async () => PAGE,
     tasks,
     ...changed,
   });

@@ -39,7 +39,7 @@ beforeEach(async () => {
   looks = [];
   watching = 0;
   changedChats = () => {};
-  board = await startForTest({ page: page() });
+  board = await startForTest({ page: async () => page() });
 });
 afterEach(async () => {
   for (const line of open.splice(0)) line.terminate();
@@ -346,7 +346,7 @@ describe('the live line', () => {
 describe('who may look', () => {
   it('needs the token, and the page of this very origin', async () => {
     await board.close();
-    board = await startForTest({ page: page(), token: 'secret' });
+    board = await startForTest({ page: async () => page(), token: 'secret' });
     await expect(look()).rejects.toThrow('401');
     await expect(look({ authorization: 'Bearer secret', origin: 'http://127.0.0.1:1' })).rejects.toThrow(
       '403',

@@ -246,7 +246,7 @@ describe('the description', () => {
   it('has every route, and the routes have all of it', async () => {
     const clock = manualClock();
     const sessions = await openSessions(undefined, clock, () => 'session');
-    const app = routes(
+    const app = await routes(
       {
         ...(options as BoardOptions),
         log: quietLog,

@@ -23,7 +23,7 @@ async function start(changed: Partial<BoardOptions> = {}): Promise<Board> {
   const board = await startForTest({
     token: TOKEN,
     pageFiles: '/nowhere',
-    page: PAGE,
+    page: async () => PAGE,
     ...changed,
   });
   boards.push(board);
@@ -413,7 +413,7 @@ describe('who guesses', () => {
     const page = new Proxy(PAGE, {
       get: (parts, name) => (name === 'work' ? { audit } : Reflect.get(parts, name)),
     });
-    const board = await start({ clock, page });
+    const board = await start({ clock, page: async () => page });
     const cookie = cookieIn(await signIn(board));
     for (let n = 0; n < 40; n++) {
       await signIn(board, `guess ${n}`);
