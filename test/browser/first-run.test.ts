@@ -135,7 +135,7 @@ describeInChromium('the first run', () => {
       await turn.getByRole('heading', { name, exact: true }).waitFor();
     }
     await turn.getByRole('heading', { name: 'Prompt', exact: true }).click();
-    await turn.getByText('Changes of memory').click();
+    await turn.getByText('Changes to memory').click();
     await eventually(
       async () => /tea with honey/.test((await turn.textContent()) ?? ''),
       'its prompt holds the edited line',

@@ -125,8 +125,8 @@ describe('code', () => {
 
 it('says sizes in words', () => {
   expect([0, 999, 1_500, 20_000, 3_400_000].map((bytes) => sizeInWords(bytes, 'en'))).toEqual([
-    '0 byte',
-    '999 byte',
+    '0 bytes',
+    '999 bytes',
     '1.5 kB',
     '20 kB',
     '3.4 MB',

@@ -54,7 +54,7 @@ export function Faces({
       </div>
       <button
         type="button"
-        class="icon"
+        class="icon add"
         aria-label={kit.newPersona}
         title={kit.newPersona}
         onClick={() => setNew(true)}

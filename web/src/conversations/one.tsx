@@ -6,6 +6,7 @@ import { useTexts } from '../app.ts';
 import { chatName } from '../kit/chats.ts';
 import { Fault } from '../kit/fault.tsx';
 import { useFollowed } from '../kit/follow.ts';
+import { Icon } from '../kit/icons.tsx';
 import { type Log, openLog } from '../kit/log.ts';
 import { LogList } from '../kit/log-list.tsx';
 import { Row } from '../kit/row.tsx';
@@ -68,8 +69,13 @@ function Head({ room, log }: { room: string; log: Log }) {
 
   return (
     <header class="one-head">
-      <a class="button quiet back" href={addressWith({ ...NO_MESSAGE, room: null })}>
-        {texts.all}
+      <a
+        class="button quiet back"
+        aria-label={texts.all}
+        title={texts.all}
+        href={addressWith({ ...NO_MESSAGE, room: null })}
+      >
+        <Icon name="back" />
       </a>
       <h2 ref={heading} tabIndex={-1}>
         {chatName(room, item?.title ?? room, kit.mainChat)}

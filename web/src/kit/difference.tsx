@@ -11,7 +11,7 @@ const MOST_CELLS = 4_000_000;
 
 /** The lines of both, in order, with the longest part that both have in common. */
 export function differenceOf(before: string, after: string): DifferenceLine[] {
-  const [a, b] = [before.split(/\r?\n/), after.split(/\r?\n/)];
+  const [a, b] = [linesOf(before), linesOf(after)];
   let start = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start++;
   let end = 0;
@@ -22,6 +22,11 @@ export function differenceOf(before: string, after: string): DifferenceLine[] {
     ...middleOf(a.slice(start, a.length - end), b.slice(start, b.length - end)),
     ...same(a.slice(a.length - end)),
   ];
+}
+
+/** An empty text has none. */
+function linesOf(text: string): string[] {
+  return text === '' ? [] : text.split(/\r?\n/);
 }
 
 function middleOf(a: string[], b: string[]): DifferenceLine[] {

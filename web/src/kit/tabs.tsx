@@ -1,6 +1,6 @@
 /** Tabs and other rows of which one is chosen, moved by arrows. */
 import type { ComponentChildren } from 'preact';
-import { useId } from 'preact/hooks';
+import { useEffect, useId } from 'preact/hooks';
 
 export function Tabs<Name extends string>({
   label,
@@ -17,6 +17,10 @@ export function Tabs<Name extends string>({
   children: ComponentChildren;
 }) {
   const id = useId();
+  // On a narrow screen it may lie beyond the edge.
+  useEffect(() => {
+    document.getElementById(`${id}-${chosen}`)?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [id, chosen]);
   return (
     <>
       <div role="tablist" aria-label={label} onKeyDown={moveFocus}>

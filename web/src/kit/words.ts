@@ -13,7 +13,7 @@ export function sizeInWords(bytes: number, language: string): string {
   return new Intl.NumberFormat(language, {
     style: 'unit',
     unit: UNITS[step] ?? 'byte',
-    unitDisplay: 'short',
+    unitDisplay: step === 0 ? 'long' : 'short',
     maximumFractionDigits: value < 10 && step > 0 ? 1 : 0,
   }).format(value);
 }
@@ -33,7 +33,7 @@ export function timeInWords(at: number, language: string, now = Date.now()): str
   const isToday = new Date(at).toDateString() === new Date(now).toDateString();
   const isThisYear = new Date(at).getFullYear() === new Date(now).getFullYear();
   return formatOf(language, {
-    hour: '2-digit',
+    hour: 'numeric',
     minute: '2-digit',
     ...(!isToday && { day: 'numeric', month: 'short' }),
     ...(!isThisYear && { year: 'numeric' }),

@@ -1,4 +1,4 @@
-/** Changes of memory, newest first: when, by whom, what, and Undo. */
+/** Changes to memory, newest first: when, by whom, what, and Undo. */
 import { useCallback, useRef, useState } from 'preact/hooks';
 import type { MemoryChange } from '../../../src/board/protocol.ts';
 import { sentenceOf } from '../api.ts';

@@ -3,6 +3,7 @@ import { useId, useState } from 'preact/hooks';
 import type { ScheduleItem } from '../../../src/board/protocol-operations.ts';
 import { ask } from '../api.ts';
 import { useTexts } from '../app.ts';
+import { chatName, isOwnChat } from '../kit/chats.ts';
 import { Dialog } from '../kit/dialog.tsx';
 import { languageOfPage } from '../kit/words.ts';
 import { filled } from '../texts/texts.ts';
@@ -89,7 +90,7 @@ function Schedule({
   resume: () => void;
   cancel: () => void;
 }) {
-  const { operations } = useTexts();
+  const { operations, kit } = useTexts();
   const about = useId();
   const { n, title, chatId, persona, setBy, prompt, state, why, nextAt, cron, timezone } = item;
   return (
@@ -116,11 +117,11 @@ function Schedule({
         <p class="soft small words">
           {filled(operations.taskOf, {
             n,
-            chat: visible(title ?? chatId, true),
+            chat: visible(chatName(chatId, title ?? chatId, kit.mainChat), true),
             persona: visible(persona, true),
           })}
           {setBy === null && `, ${operations.ownIdea}`}
-          {setBy && `, ${filled(operations.setBy, { name: visible(setBy, true) })}`}
+          {setBy && !isOwnChat(chatId) && `, ${filled(operations.setBy, { name: visible(setBy, true) })}`}
         </p>
       </div>
       <div class="row">
@@ -144,7 +145,7 @@ function Schedule({
 /** In the zone of the task, which is shown beside it. */
 function timeIn(timeZone: string, at: number): string {
   return new Intl.DateTimeFormat(languageOfPage(), {
-    ...{ weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' },
+    ...{ weekday: 'short', day: 'numeric', month: 'short', hour: 'numeric', minute: '2-digit' },
     timeZone,
   }).format(at);
 }

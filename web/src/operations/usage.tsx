@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { UsageNow } from '../../../src/board/protocol-operations.ts';
 import { useTexts } from '../app.ts';
+import { chatName } from '../kit/chats.ts';
 import { Meter } from '../kit/meter.tsx';
 import { Plot } from '../kit/plot.tsx';
 import { languageOfPage } from '../kit/words.ts';
@@ -14,7 +15,7 @@ const MILLION = 1_000_000;
 const REREAD_MS = 60_000;
 
 export function Usage() {
-  const { operations } = useTexts();
+  const { operations, kit } = useTexts();
   const { answer } = useReading<UsageNow>('api/board/operations/usage', REREAD_MS);
   const [unit, setUnit] = useState<Unit>('tokens');
   if (answer === null) return <Box title={operations.usage} />;
@@ -67,7 +68,10 @@ export function Usage() {
       <div class="pair">
         <Spenders
           title={operations.byChat}
-          rows={chats.map((each) => ({ name: each.title ?? each.id, value: amountIn(each, unit) }))}
+          rows={chats.map((each) => ({
+            name: chatName(each.id, each.title ?? each.id, kit.mainChat),
+            value: amountIn(each, unit),
+          }))}
           amount={amount}
         />
         <Spenders

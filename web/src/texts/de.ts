@@ -33,7 +33,7 @@ export const de: Texts = {
   },
   chat: {
     message: 'Nachricht',
-    placeholder: 'Nachricht schreiben, oder / für Befehle',
+    placeholder: 'Nachricht, oder / für Befehle',
     send: 'Senden',
     stop: 'Stoppen',
     attach: 'Anhängen',

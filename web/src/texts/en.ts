@@ -30,7 +30,7 @@ export const en = {
   },
   chat: {
     message: 'Message',
-    placeholder: 'Write a message, or / for commands',
+    placeholder: 'Message, or / for commands',
     send: 'Send',
     stop: 'Stop',
     attach: 'Attach',
@@ -110,7 +110,7 @@ export const en = {
       tools: 'Tools',
       summary: 'Summary',
       conversation: 'Conversation so far',
-      'memory now': 'Changes of memory',
+      'memory now': 'Changes to memory',
       recalled: 'Recalled lines',
       message: 'Message',
     },
