@@ -1,6 +1,12 @@
 /** The page's routes to the conversations of all channels: their list, a search in them, and a turn opened. */
 import { z } from '@hono/zod-openapi';
-import type { BoardLists, BoardTurns, FoundMessage, ListedRoom } from '../core/board.js';
+import {
+  BOARD_OWNER,
+  type BoardLists,
+  type BoardTurns,
+  type FoundMessage,
+  type ListedRoom,
+} from '../core/board.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import { inOneLine } from '../core/cut.js';
 import { type RoomId, roomParts } from '../core/ids.js';
@@ -87,10 +93,12 @@ type AuthorNames = (chatId: string, message: StoredMessage) => Promise<string>;
 function namesIn(personas: ConversationParts['personas']): AuthorNames {
   const known = new Map<string, ReturnType<Personas['list']>>();
   return async (chatId, message) => {
-    if (message.author.kind !== 'persona') return authorName(message.author);
+    const { author } = message;
+    if (author.kind === 'person' && author.id === BOARD_OWNER) return '';
+    if (author.kind !== 'persona') return authorName(author);
     const listed = known.get(chatId) ?? personas.list(chatId);
     known.set(chatId, listed);
-    return personaName(await listed, message.author.id);
+    return personaName(await listed, author.id);
   };
 }
 

@@ -99,6 +99,7 @@ export interface ConversationItem {
   /** Its title, else the id of the chat. */
   title: string;
   kind: 'direct' | 'group';
+  /** Without an author: the owner's, written on the page. */
   last: { at: number; author: string; text: string } | null;
 }
 
@@ -121,6 +122,7 @@ export interface FoundRow {
   /** `rows?around=` finds it. */
   around: string;
   key: string;
+  /** Empty: the owner, on the page. */
   author: string;
   at: number;
   /** The words around the first match. */

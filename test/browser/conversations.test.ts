@@ -199,6 +199,11 @@ it('searches in all conversations and leads to the message, marked', async () =>
   expect(await page.getByRole('searchbox', { name: 'Search' }).inputValue()).toBe('creme BRULEE');
   await page.getByRole('searchbox', { name: 'Search' }).fill('no such words anywhere');
   await page.getByText('Nothing found.').waitFor();
+  await say('I like elderflower');
+  await page.getByRole('searchbox', { name: 'Search' }).fill('I like elderflower');
+  await results(page)
+    .getByRole('link', { name: /You I like elderflower/ })
+    .waitFor();
   await page.getByRole('searchbox', { name: 'Search' }).fill('');
   await list(page).getByRole('link', { name: 'Food' }).waitFor();
 }, 60_000);

@@ -131,6 +131,7 @@ const DAILY = `- Ann cannot eat meat; Ben brings the boat
 export async function furnish(board: Board): Promise<void> {
   const { home, model } = board;
   model.reply(living);
+  talkElsewhere(board);
   await board.say('/persona new Marlow');
   await board.say('/persona new Scout');
   await board.say('We go to the hut by the lake on Friday: Ann, Ben and I. What is still to be done?');
@@ -156,7 +157,6 @@ export async function furnish(board: Board): Promise<void> {
   await post(board, 'POST', 'tasks', {
     goal: 'Write a packing list for three, and draw the path to the hut',
   });
-  talkElsewhere(board);
   spend(board);
   await eventually(async () => {
     const { tasks } = (await (await fetch(`${board.url}/api/tasks`)).json()) as {

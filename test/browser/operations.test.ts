@@ -143,7 +143,7 @@ it('lets people in and refuses them, once, from whichever tab', async () => {
   const mallory = region(one, 'Pairings').getByRole('listitem').filter({ hasText: 'telegram_67' });
   await mallory.getByRole('button', { name: 'Remove' }).click();
   await region(one, 'Pairings').getByRole('status').filter({ hasText: 'is refused' }).waitFor();
-  await region(one, 'Pairings').getByText('Nobody waits.').waitFor();
+  await region(one, 'Pairings').getByText('Nobody is waiting.').waitFor();
   await region(one, 'Pairings').getByText('Let in: 2').click();
   await eve(one).getByRole('button', { name: 'Remove' }).click();
   await one.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();

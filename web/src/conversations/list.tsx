@@ -90,7 +90,7 @@ function Item({
       {last !== null && (
         <>
           <p class="last">
-            <b>{last.author}</b> {last.text}
+            <b>{last.author || kit.you}</b> {last.text}
           </p>
           <Time class="soft tiny" at={last.at} />
         </>
@@ -135,7 +135,7 @@ function Result({ row, isCurrent }: { row: FoundRow; isCurrent: boolean }) {
           {chatName(room, title, kit.mainChat)} · <Time at={at} />
         </span>
         <span class="excerpt">
-          <b>{author}</b> {excerpt}
+          <b>{author || kit.you}</b> {excerpt}
         </span>
       </a>
     </li>

@@ -27,8 +27,8 @@ export function Icon({ name }: { name: IconName }) {
   return (
     <svg
       viewBox="0 0 24 24"
-      width="20"
-      height="20"
+      width="1.25rem"
+      height="1.25rem"
       fill="none"
       stroke="currentColor"
       stroke-width="1.75"

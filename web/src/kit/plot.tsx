@@ -1,4 +1,5 @@
 /** Numbers over days as bars, with the same numbers in a table beside them. */
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { useTexts } from '../app.ts';
 import { languageOfPage } from './words.ts';
 
@@ -8,13 +9,12 @@ export interface PlotPoint {
   value: number;
 }
 
-const WIDTH = 640;
 const HEIGHT = 200;
 const LEFT = 48;
 const BOTTOM = 22;
 const TOP = 8;
-/** More labels than this would run into each other. */
-const MOST_LABELS = 8;
+/** Closer labels would run into each other. */
+const LABEL = 72;
 
 export function Plot({
   title,
@@ -32,17 +32,18 @@ export function Plot({
   const number = new Intl.NumberFormat(languageOfPage(), { maximumFractionDigits: 2 });
   const short = new Intl.NumberFormat(languageOfPage(), { notation: 'compact' });
   const top = niceAbove(Math.max(0, ...points.map(({ value }) => value)));
-  const step = (WIDTH - LEFT) / Math.max(1, points.length);
-  const every = Math.ceil(points.length / MOST_LABELS);
+  const [svg, width] = useWidth();
+  const step = (width - LEFT) / Math.max(1, points.length);
+  const every = Math.ceil((points.length * LABEL) / (width - LEFT));
   const heightOf = (value: number) => (value / top) * (HEIGHT - BOTTOM - TOP);
   return (
     <figure class="plot">
-      <svg role="img" aria-label={title} viewBox={`0 0 ${WIDTH} ${HEIGHT}`}>
+      <svg ref={svg} role="img" aria-label={title} viewBox={`0 0 ${width} ${HEIGHT}`}>
         {[0, 0.5, 1].map((part) => {
           const y = HEIGHT - BOTTOM - heightOf(top * part);
           return (
             <g key={part}>
-              <line class="grid" x1={LEFT} x2={WIDTH} y1={y} y2={y} />
+              <line class="grid" x1={LEFT} x2={width} y1={y} y2={y} />
               <text class="axis" x={LEFT - 6} y={y + 4} text-anchor="end">
                 {short.format(top * part)}
               </text>
@@ -91,6 +92,21 @@ export function Plot({
       </details>
     </figure>
   );
+}
+
+/** As wide as there is room, so that its letters are as large on every screen. */
+function useWidth() {
+  const svg = useRef<SVGSVGElement>(null);
+  const [width, setWidth] = useState(640);
+  useEffect(() => {
+    if (svg.current === null) return;
+    const observer = new ResizeObserver(([entry]) => {
+      if (entry && entry.contentRect.width > 0) setWidth(Math.max(2 * LEFT, entry.contentRect.width));
+    });
+    observer.observe(svg.current);
+    return () => observer.disconnect();
+  }, []);
+  return [svg, width] as const;
 }
 
 /** The next of 1, 2, 5, 10, 20, … */

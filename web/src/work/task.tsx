@@ -219,7 +219,7 @@ function Again({ goal }: { goal: string }) {
     <div>
       <button
         type="button"
-        class="quiet"
+        class="quiet again"
         onClick={() => {
           setGoal(goal);
           go(addressOf('work', ['tasks']));
