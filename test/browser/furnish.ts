@@ -4,7 +4,7 @@ import Sqlite from 'better-sqlite3';
 import { expect } from 'vitest';
 import { type ChatBody, lastUserText, type ModelScript } from '../fakes/model.js';
 import { eventually } from '../harness/gateway.js';
-import { type Board, remembering, seed } from './board.js';
+import { type Board, seed } from './board.js';
 
 const STARS = `From the jetty you look south, where it is darkest. On Friday, an hour after sunset:
 
@@ -82,7 +82,7 @@ const SCRIPT: { word: string; first?: ModelScript; answer: string }[] = [
     answer: `Here it is.\n\n\`\`\`json\n${JSON.stringify({ artifact_deltas: DELTAS })}\n\`\`\`\n`,
   },
   {
-    word: 'mill',
+    word: 'road',
     answer: 'The road is open again since Monday. Gravel for the last kilometre, so drive slowly there.',
   },
   { word: 'still to be done', first: tier(2, PLANS), answer: NEXT_STEPS },
@@ -107,10 +107,11 @@ const SCRIPT: { word: string; first?: ModelScript; answer: string }[] = [
   { word: 'story', answer: STORY },
 ];
 
-function living(body: ChatBody): ModelScript | string | Promise<ModelScript | string> {
-  const asked = lastUserText(body);
+function living(body: ChatBody): ModelScript | string {
+  // Before it may stand words that were said to another persona.
+  const asked = lastUserText(body).trim().split('\n').at(-1) ?? '';
   const part = SCRIPT.find(({ word }) => asked.includes(word));
-  if (part === undefined) return remembering(body);
+  if (part === undefined) return `echo: ${asked}`;
   const isDone = body.messages.at(-1)?.role === 'tool';
   return part.first !== undefined && !isDone ? part.first : part.answer;
 }

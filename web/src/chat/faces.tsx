@@ -12,14 +12,7 @@ import { moveFocus } from '../kit/tabs.tsx';
 import { ChatSwitch, type Switching } from './chat-switch.tsx';
 import { suggested } from './composer.tsx';
 
-export function Faces({
-  chat,
-  active,
-  personas,
-  writing,
-  say,
-  switching,
-}: {
+interface FacesProps {
   chat: string;
   /** The ID of the one that answers. */
   active: string;
@@ -28,7 +21,9 @@ export function Faces({
   writing: ReadonlySet<string>;
   say: (text: string) => void;
   switching: Switching;
-}) {
+}
+
+export function Faces({ chat, active, personas, writing, say, switching }: FacesProps) {
   const { chat: texts, kit } = useTexts();
   const [isNew, setNew] = useState(false);
   const reached = personas.some(({ id }) => id === active) ? active : personas[0]?.id;
@@ -67,17 +62,7 @@ export function Faces({
   );
 }
 
-function Menu({
-  switching,
-  active,
-  personas,
-  say,
-}: {
-  switching: Switching;
-  active: string;
-  personas: readonly BoardPersona[];
-  say: (text: string) => void;
-}) {
+function Menu({ switching, active, personas, say }: Omit<FacesProps, 'chat' | 'writing'>) {
   const { chat } = useTexts();
   const id = useId();
   const menu = useRef<HTMLDivElement>(null);

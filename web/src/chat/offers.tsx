@@ -18,23 +18,22 @@ export function Offers({
   const fill = (text: string) => () => {
     suggested.value = { text };
   };
+  const offers = [
+    { title: texts.offerRemember, text: texts.offerRememberText, act: fill(texts.offerRememberText) },
+    { title: texts.offerPersona, text: texts.offerPersonaText, act: () => setNew(true) },
+    { title: texts.offerAsk, text: texts.offerAskText, act: fill(texts.offerAskText) },
+  ];
   return (
     <div class="offers">
       <h2>{active === undefined ? texts.welcomeAll : filled(texts.welcome, { name: active })}</h2>
       <p class="soft">{texts.welcomeWords}</p>
       <div class="offer-list">
-        <button type="button" onClick={fill(texts.offerRememberText)}>
-          <b>{texts.offerRemember}</b>
-          <span class="soft small">{texts.offerRememberText}</span>
-        </button>
-        <button type="button" onClick={() => setNew(true)}>
-          <b>{texts.offerPersona}</b>
-          <span class="soft small">{texts.offerPersonaText}</span>
-        </button>
-        <button type="button" onClick={fill(texts.offerAskText)}>
-          <b>{texts.offerAsk}</b>
-          <span class="soft small">{texts.offerAskText}</span>
-        </button>
+        {offers.map(({ title, text, act }) => (
+          <button key={title} type="button" onClick={act}>
+            <b>{title}</b>
+            <span class="soft small">{text}</span>
+          </button>
+        ))}
       </div>
       {isNew && <NewPersona chat={chat} close={() => setNew(false)} />}
     </div>

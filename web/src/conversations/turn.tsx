@@ -112,17 +112,13 @@ function Details({ turn }: { turn: TurnDetails }) {
 }
 
 /** One of the turn's sections. */
-function Part({
-  title,
-  note,
-  isOpen = false,
-  children,
-}: {
-  title: string;
+interface FoldedProps {
+  title: ComponentChildren;
   note: string;
-  isOpen?: boolean;
   children: ComponentChildren;
-}) {
+}
+
+function Part({ title, note, isOpen = false, children }: FoldedProps & { isOpen?: boolean }) {
   const [shown, setShown] = useState(isOpen);
   return (
     <details class="part" open={isOpen} onToggle={({ currentTarget }) => setShown(currentTarget.open)}>
@@ -135,17 +131,7 @@ function Part({
 }
 
 /** Its inside is made when it is opened: a prompt may be as long as a book. */
-function Fold({
-  title,
-  note,
-  share = 0,
-  children,
-}: {
-  title: ComponentChildren;
-  note: string;
-  share?: number;
-  children: ComponentChildren;
-}) {
+function Fold({ title, note, share = 0, children }: FoldedProps & { share?: number }) {
   const [shown, setShown] = useState(false);
   return (
     <details class="fold" onToggle={({ currentTarget }) => setShown(currentTarget.open)}>
@@ -194,18 +180,11 @@ function Requests({ requests }: { requests: TurnDetails['requests'] }) {
         <thead>
           <tr>
             <th scope="col">{texts.model}</th>
-            <th scope="col" class="number">
-              {texts.input}
-            </th>
-            <th scope="col" class="number">
-              {texts.output}
-            </th>
-            <th scope="col" class="number">
-              {texts.time}
-            </th>
-            <th scope="col" class="number">
-              {texts.cost}
-            </th>
+            {[texts.input, texts.output, texts.time, texts.cost].map((title) => (
+              <th key={title} scope="col" class="number">
+                {title}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>

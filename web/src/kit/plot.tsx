@@ -16,18 +16,15 @@ const TOP = 8;
 /** Closer labels would run into each other. */
 const LABEL = 72;
 
-export function Plot({
-  title,
-  unit,
-  points,
-  isTableOpen = false,
-}: {
+interface PlotProps {
   title: string;
   unit: string;
   points: readonly PlotPoint[];
   /** Where the numbers matter as much as their course. */
   isTableOpen?: boolean;
-}) {
+}
+
+export function Plot({ title, unit, points, isTableOpen = false }: PlotProps) {
   const { kit } = useTexts();
   const number = new Intl.NumberFormat(languageOfPage(), { maximumFractionDigits: 2 });
   const short = new Intl.NumberFormat(languageOfPage(), { notation: 'compact' });

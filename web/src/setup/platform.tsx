@@ -83,23 +83,11 @@ function Token({ platform, label, hint, token, set, isActive }: TokenProps) {
       if (!tried.works) return { kind: 'failed', says: tried.says };
       const { says, invite, warnings } = tried;
       const link = invite && (
-        <>
-          {' '}
-          <a href={invite} target="_blank" rel="noopener noreferrer">
-            {texts.invite}
-          </a>
-        </>
+        <a href={invite} target="_blank" rel="noopener noreferrer">
+          {texts.invite}
+        </a>
       );
-      return {
-        kind: 'done',
-        says: (
-          <>
-            {says}
-            {link}
-          </>
-        ),
-        warnings,
-      };
+      return { kind: 'done', says: [says, ' ', link], warnings };
     });
 
   async function submit(event: SubmitEvent): Promise<void> {
