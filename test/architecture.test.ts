@@ -411,8 +411,6 @@ describe('the comments of the source', () => {
     );
     const found = roots
       .flatMap((sources) => [...sources])
-      // Its two such comments are still to be mended.
-      .filter(([file]) => !file.startsWith('operations/'))
       .flatMap(([file, source]) => [...source.matchAll(clause)].map(([line]) => `${file}: ${line.trim()}`));
     expect(found).toEqual([]);
   });

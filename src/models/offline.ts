@@ -10,8 +10,8 @@ const NAME = 'offline';
 const CONTEXT_TOKENS = 128_000;
 
 const INTRODUCTION =
-  'I am the built-in offline model of coterie, a small rule-based stand-in. To talk to a real one, set ' +
-  'model.base_url, model.name and model.api_key in config.yaml and start again.';
+  'I am the built-in offline model of coterie, a small rule-based stand-in. To talk to a real one, ' +
+  'open Setup on the board, run `coterie setup` in a terminal, or set model.base_url, model.name and model.api_key in config.yaml.';
 
 const NO_PICTURES = 'I cannot see pictures: that takes a real model, one with vision.';
 
@@ -40,7 +40,7 @@ export function createOfflineModel(): ModelClient {
 
     async check() {
       const advice =
-        'no model is configured: set model.base_url, model.name and model.api_key in config.yaml';
+        'no model is configured: open Setup on the board, run `coterie setup`, or set model.base_url, model.name and model.api_key';
       return { identity: 'the built-in offline model', warnings: [advice] };
     },
   };

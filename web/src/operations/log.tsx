@@ -67,7 +67,7 @@ export function LogBox() {
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also for those without a mouse.
         tabIndex={0}
         role="log"
-        // Whoever wants to hear each line reads them.
+        // A screen reader that spoke each line would never be silent.
         aria-live="off"
         aria-label={operations.logLines}
         onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) => {

@@ -42,7 +42,7 @@ export function When({ at }: { at: number }) {
 
 const REREAD_MS = 10_000;
 
-/** What the gateway answers, read again every ten seconds while somebody sees it. `again` reads now. */
+/** An answer of the gateway, read again every ten seconds while somebody sees it. `again` reads now. */
 export function useReading<Answer>(path: string, everyMs = REREAD_MS) {
   const [answer, setAnswer] = useState<Answer | null>(null);
   const [isAway, setAway] = useState(false);
