@@ -187,6 +187,60 @@ describe('a button below a message', () => {
   });
 });
 
+describe('files of a message', () => {
+  it('go all, and with it: it waits for those that are still on their way', async () => {
+    const { page, field, log } = await open();
+    let go = () => {};
+    const until = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    await page.route('**/api/board/files?*', async (route) => {
+      if (route.request().url().includes('third')) await until;
+      await route.continue();
+    });
+    const files = ['first.txt', 'second.txt', 'third\u202etxt.exe'].map((name) => ({
+      ...{ name, mimeType: 'text/plain', buffer: Buffer.from('x') },
+    }));
+    await page.locator('input[type=file]').setInputFiles(files);
+    await page.getByRole('button', { name: 'Remove second.txt' }).waitFor();
+    await page.getByRole('status').filter({ hasText: 'on their way' }).waitFor();
+    await say(field, 'with three files');
+    expect(await field.inputValue()).toBe('with three files');
+    go();
+    await page.getByRole('button', { name: /^Remove third/ }).waitFor();
+    await field.press('Enter');
+    const mine = log.getByRole('article').filter({ hasText: 'with three files' }).first();
+    await mine.getByRole('link').nth(2).waitFor();
+    expect(await mine.textContent()).not.toContain('\u202e');
+    expect(await field.inputValue()).toBe('');
+  });
+
+  it('leave the words where they are when the page is loaded again on their way', async () => {
+    const { page, field } = await open();
+    await field.fill('words');
+    await page.route('**/api/board/files?*', () => {});
+    await page
+      .locator('input[type=file]')
+      .setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.alloc(1_000_000) });
+    await page.getByRole('status').filter({ hasText: 'on their way' }).waitFor();
+    await page.reload();
+    await field.waitFor();
+    expect(await field.inputValue()).toBe('words');
+    // More than the browser keeps: a visit elsewhere must not end in a fault.
+    await field.fill('x'.repeat(6_000_000));
+    await page.getByRole('link', { name: 'Memory' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Memory' }).waitFor();
+    await page.getByRole('link', { name: 'Chat' }).click();
+    await field.waitFor();
+    expect(await page.getByRole('button', { name: 'Reload' }).count()).toBe(0);
+    await field.fill('words');
+    expect(await page.getByRole('status').filter({ hasText: 'on their way' }).count()).toBe(0);
+    await page.unroute('**/api/board/files?*');
+    await field.press('Enter');
+    await page.getByText('You said: words').waitFor();
+  });
+});
+
 describe('a message that is typed while the gateway is away', () => {
   it('waits in the browser, over a reload, and arrives once', async () => {
     const { page, field, log } = await open();

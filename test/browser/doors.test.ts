@@ -109,6 +109,10 @@ describeInChromium('the board', () => {
     expect(cookie?.value).not.toContain(TOKEN);
     await page.reload();
     await isUp(page);
+    await page.getByRole('link', { name: 'Chat' }).click();
+    await message(page).fill('a secret draft');
+    await page.waitForTimeout(400);
+    expect(await page.evaluate('JSON.stringify(localStorage)')).toContain('a secret draft');
     await page.context().setOffline(true);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('alert').filter({ hasText: 'did not answer' }).waitFor();
@@ -117,9 +121,42 @@ describeInChromium('the board', () => {
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     const stolen = { headers: { cookie: `${cookie?.name}=${cookie?.value}` } };
     expect((await fetch(`${board.url}/api/board/hello`, stolen)).status).toBe(401);
+    await page.waitForTimeout(400);
+    expect(await page.evaluate('JSON.stringify(localStorage)')).not.toContain('secret');
     await page.goBack();
     await page.waitForTimeout(300);
     expect(await page.getByRole('navigation', { name: 'Main' }).count()).toBe(0);
+  });
+
+  it('stands beside another gateway on another port: one browser is signed in to both, and mixes nothing', async () => {
+    await begin({ token: TOKEN });
+    const other = await startBoard(browser, { config: { board: { port: 0, token: `other ${TOKEN}` } } });
+    try {
+      const page = await board.open('#/chat');
+      await signIn(page, TOKEN);
+      await isUp(page);
+      const second = await other.openIn(page.context(), '#/chat');
+      await signIn(second, `other ${TOKEN}`);
+      await isUp(second);
+      expect(new Set((await page.context().cookies()).map(({ name }) => name)).size).toBe(2);
+      await page.reload();
+      await isUp(page);
+      await other.gateway.stop('SIGKILL');
+      await connection(second).filter({ hasNotText: 'Connected' }).waitFor();
+      await typed(second, 'for the other one');
+      await articles(second).filter({ hasText: 'Waiting' }).waitFor();
+      await typed(page, 'for this one');
+      await articles(page).filter({ hasText: 'for this one' }).nth(1).waitFor();
+      await page.reload();
+      await articles(page).filter({ hasText: 'for this one' }).nth(1).waitFor();
+      expect(await articles(page).filter({ hasText: 'for the other one' }).count()).toBe(0);
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+      expect(await second.evaluate('JSON.stringify(localStorage)')).toContain('for the other one');
+    } finally {
+      await other.closePages();
+      await other.close();
+    }
   });
 
   /** A page of somebody else: on another port, and under another name. */

@@ -38,8 +38,8 @@ export async function signOut(): Promise<boolean> {
     if (error.status !== 401) return false;
   }
   disconnect();
-  forgetDrafts();
   hello.value = null;
   isSignedIn.value = false;
+  forgetDrafts();
   return true;
 }

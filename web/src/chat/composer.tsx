@@ -33,7 +33,7 @@ export function Composer({
   const { chat: texts } = useTexts();
   const field = useRef<HTMLTextAreaElement>(null);
   const [text, setText] = useState(() => draftOf(chat));
-  const { files, fault, attach, detach, clear } = useFiles();
+  const { files, fault, coming, attach, detach, clear } = useFiles();
   useDraft(chat, text);
   useLayoutEffect(() => grow(field.current), [text]);
   useEffect(() => {
@@ -44,9 +44,8 @@ export function Composer({
     field.current?.focus();
   }, [suggested.value]);
 
-  const isEmpty = text.trim() === '' && files.length === 0;
   function submit(): void {
-    if (isEmpty) return;
+    if ((text.trim() === '' && files.length === 0) || coming > 0) return;
     send(text, files);
     setText('');
     keepDraft(chat, '');
@@ -72,6 +71,7 @@ export function Composer({
     >
       {completion.listbox}
       <Fault says={fault} />
+      {coming > 0 && <p role="status">{filled(texts.attaching, { count: `${coming}` })}</p>}
       {files.length > 0 && <Attachments files={files} detach={detach} />}
       <div class="field-row">
         <Attach attach={attach} />
@@ -165,10 +165,14 @@ function useFiles() {
   const { chat } = useTexts();
   const [files, setFiles] = useState<Attached[]>([]);
   const [fault, setFault] = useState<string | null>(null);
+  const [coming, setComing] = useState(0);
 
   async function attach(list: FileList | null | undefined): Promise<void> {
     setFault(null);
-    for (const file of list ?? []) {
+    // The list itself is emptied with its field.
+    const all = [...(list ?? [])];
+    setComing((last) => last + all.length);
+    for (const file of all) {
       try {
         const kept = await upload(file);
         setFiles((last) => [...last, kept]);
@@ -176,16 +180,12 @@ function useFiles() {
         const reason = error instanceof Error ? error.message : '';
         setFault(`${filled(chat.notAttached, { name: file.name })} ${reason}`);
       }
+      setComing((last) => last - 1);
     }
   }
 
-  return {
-    files,
-    fault,
-    attach,
-    detach: (id: string) => setFiles((last) => last.filter((each) => each.id !== id)),
-    clear: () => setFiles([]),
-  };
+  const detach = (id: string) => setFiles((last) => last.filter((each) => each.id !== id));
+  return { files, fault, coming, attach, detach, clear: () => setFiles([]) };
 }
 
 const KEEP_MS = 300;

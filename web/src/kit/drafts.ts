@@ -1,4 +1,5 @@
 /** The words in the field of each chat, kept over a reload. Several gateways may share a browser's store below one host. */
+import { isSignedIn } from '../api.ts';
 
 const PREFIX = `coterie draft ${location.pathname} `;
 
@@ -7,8 +8,14 @@ export function draftOf(chat: string): string {
 }
 
 export function keepDraft(chat: string, text: string): void {
-  if (text === '') localStorage.removeItem(PREFIX + chat);
-  else localStorage.setItem(PREFIX + chat, text);
+  // A field that goes with the page would bring back what signing out has forgotten.
+  if (isSignedIn.peek() === false) return;
+  localStorage.removeItem(PREFIX + chat);
+  try {
+    if (text !== '') localStorage.setItem(PREFIX + chat, text);
+  } catch {
+    // The browser has no room for them: they last as long as the page is open.
+  }
 }
 
 export function forgetDrafts(): void {

@@ -31,6 +31,8 @@ for (const [name, language] of Object.entries(LANGUAGES)) highlighter.registerLa
 class Pieces {
   readonly all: Piece[] = [];
   private readonly open: Piece[][] = [this.all];
+  readonly openNode = this.startScope;
+  readonly closeNode = this.endScope;
 
   addText(text: string): void {
     if (text !== '') this.open.at(-1)?.push(text);
@@ -44,14 +46,6 @@ class Pieces {
 
   endScope(): void {
     this.open.pop();
-  }
-
-  openNode(name: string): void {
-    this.startScope(name);
-  }
-
-  closeNode(): void {
-    this.endScope();
   }
 
   /** Code of another language inside: a style sheet in a page. */

@@ -103,10 +103,9 @@ export function grown(
 
 /** Where the last block begins; all before it are closed for good. */
 function lastBlockIn(source: string): number {
-  const tokens = parser.parse(source, {});
-  const starts = tokens.flatMap(({ level, nesting, map }) =>
-    level === 0 && nesting >= 0 && map ? [map[0]] : [],
-  );
+  const starts = parser
+    .parse(source, {})
+    .flatMap(({ level, nesting, map }) => (level === 0 && nesting >= 0 && map ? [map[0]] : []));
   const line = starts.length > 1 ? (starts.at(-1) ?? 0) : 0;
   return source.split('\n', line).reduce((at, { length }) => at + length + 1, 0);
 }

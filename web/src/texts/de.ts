@@ -38,6 +38,7 @@ export const de: Texts = {
     stop: 'Stoppen',
     attach: 'Anhängen',
     detach: '{name} entfernen',
+    attaching: 'Dateien unterwegs: {count}. Die Nachricht kann gehen, sobald sie da sind.',
     notAttached: '{name} konnte nicht angehängt werden.',
     commands: 'Befehle',
     persona: 'Persona',

@@ -35,6 +35,7 @@ export const en = {
     stop: 'Stop',
     attach: 'Attach',
     detach: 'Remove {name}',
+    attaching: 'Files on their way: {count}. The message can go when they are there.',
     notAttached: '{name} could not be attached.',
     commands: 'Commands',
     persona: 'Persona',
