@@ -47,6 +47,7 @@ await build({
     'search-worker': 'dist/modules/tools/files/search-worker.js',
     'image-process': 'dist/modules/media/image-process.js',
     'page-worker': 'dist/modules/tools/web/page-worker.js',
+    'pattern-worker': 'dist/modules/conversation/lore/pattern-worker.js',
   },
 });
 chmodSync('dist/main.js', 0o755);

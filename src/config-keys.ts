@@ -261,6 +261,11 @@ export const configKeys = z.strictObject({
     natural: truth().default(false),
     max_rounds: whole(1).default(3),
     max_replies: whole(1).default(8),
+    character_max_chars: whole(100).default(40_000),
+  }),
+  lore: section({
+    scan_depth: whole(0).default(2),
+    budget_tokens: optional(whole(0)),
   }),
   retention: section({
     days: z

@@ -227,6 +227,7 @@ function resolveConfig(
     limits: camel(keys.limits),
     conversation: { ...camel(keys.conversation), ...windowOf(keys.conversation) },
     personas: camel(keys.personas),
+    lore: camel(keys.lore),
     delivery: camel(keys.delivery),
     memory: camel(keys.memory),
     embeddings: camel(keys.embeddings),

@@ -9,6 +9,8 @@ import { createArtifacts } from './artifacts/artifacts.js';
 import type { BoardOptions } from './board/listener.js';
 import { createExports } from './chat-export/export.js';
 import { type Config, type From, type LoadedConfig, modelsOf } from './config.js';
+import { createPatterns } from './conversation/lore/patterns.js';
+import { createScanner } from './conversation/lore/scan.js';
 import { createJobAccess } from './conversation/rights.js';
 import type { Channel } from './core/channel.js';
 import { systemClock } from './core/clock.js';
@@ -23,6 +25,7 @@ import { createCollector } from './core/v8.js';
 import { createArchives } from './groups/archives.js';
 import { createChatFiles } from './groups/chat-files.js';
 import { createClipboard } from './groups/clipboard.js';
+import { createLorebooks } from './groups/lorebooks.js';
 import { createMemory } from './groups/memory.js';
 import { createPersonas } from './groups/personas.js';
 import { createRecallFiles } from './groups/recall-files.js';
@@ -171,6 +174,7 @@ export async function createParts(options: GatewayOptions) {
     rulesFor,
     labelOf,
     streams,
+    scanner: createScanner(createPatterns(clock, log), Math.random),
     settings: settingsOf(config),
     model: await createModel(config, store, log),
     speech: await createSpeechOf(config, log),
@@ -258,6 +262,7 @@ function createFiles(
     archives: createArchives(groupsDir, zone, exclusive, log),
     personas: createPersonas({ groupsDir, clock, log, mostInChat, models: modelsOf(config) }),
     chatFiles: createChatFiles(groupsDir, store, clock, log),
+    lorebooks: createLorebooks(groupsDir, log),
     artifacts: createArtifacts({
       folder: folders.artifacts,
       mediaFolder: folders.media,

@@ -18,6 +18,8 @@ export function settingsOf(config: Config): Settings {
     choices: config.model.choices,
     ...config.conversation,
     natural: config.personas.natural,
+    characterMaxChars: config.personas.characterMaxChars,
+    lore: { scanDepth: config.lore.scanDepth, budgetTokens: config.lore.budgetTokens ?? null },
     callLimits: config.limits,
     approvalMs: config.approvals.minutes * MINUTE_MS,
     caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },

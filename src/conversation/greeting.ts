@@ -2,27 +2,36 @@
 import type { Channel, Greeting, NewDelivery } from '../core/channel.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import { type RoomId, roomParts } from '../core/ids.js';
-import { filledIn, type Persona } from '../core/persona.js';
+import { expand } from '../core/macros.js';
+import type { Persona } from '../core/persona.js';
 import { deliveriesOf } from './deliver/reply.js';
-import { appearanceOf, presentIn, userIn } from './participants.js';
+import { passingMacros, userName } from './macros.js';
+import { appearanceOf, presentIn } from './participants.js';
 import type { BaseServices, Deliver } from './services.js';
 
-export function greetingOf(chat: ChatRecord, { name, greeting }: Persona): string {
-  return greeting === null ? '' : filledIn(greeting, { char: name, user: userIn(chat) ?? 'everybody' });
+export async function greetingOf(
+  services: BaseServices,
+  chat: ChatRecord,
+  persona: Persona,
+): Promise<string> {
+  const { greeting } = persona;
+  if (greeting === null) return '';
+  const user = userName(chat, await services.chatFiles.notes(chat.id, null), []) ?? 'everybody';
+  return expand(greeting, passingMacros(services, { chat, persona }, user, null));
 }
 
 /** null if it has none, or was here before. `except`: messages being answered. `chat`: with the persona in it. */
 export async function greetingFor(
-  { store }: BaseServices,
+  services: BaseServices,
   chat: ChatRecord,
   room: RoomId,
   persona: Persona,
   personas: readonly Persona[],
   except: number[] = [],
 ): Promise<Greeting | null> {
-  const text = greetingOf(chat, persona);
+  const text = await greetingOf(services, chat, persona);
   if (text === '') return null;
-  const { view, messages } = await store.window({
+  const { view, messages } = await services.store.window({
     room,
     personaId: persona.id,
     except,

@@ -10,6 +10,7 @@ import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
 import type { Jobs } from '../core/jobs.js';
 import type { Audit, JournalFiles, TurnRecords } from '../core/journal.js';
 import type { Log, Metrics } from '../core/log.js';
+import type { Lorebooks } from '../core/lorebook.js';
 import type { Media, Speech } from '../core/media.js';
 import type { Memory, Tier1By } from '../core/memory.js';
 import type { ModelChoice, ModelClient, Notice, Usage } from '../core/model.js';
@@ -20,6 +21,7 @@ import type { Spent, Store, Sizes as StoredSizes } from '../core/store.js';
 import type { Reaction, SideMessage, ToolsFor, ToolsReady } from '../core/tool.js';
 import type { Measured } from '../core/transcript.js';
 import type { Clipboard, Workspace } from '../core/workspace.js';
+import type { Scanner } from './lore/scan.js';
 
 export interface Services {
   store: Store;
@@ -28,6 +30,9 @@ export interface Services {
   channels: ReadonlyMap<string, Channel>;
   personas: Personas;
   chatFiles: ChatFiles;
+  lorebooks: Lorebooks;
+  /** Finds what of lorebooks joins a turn. */
+  scanner: Scanner;
   memory: Memory;
   clipboard: Clipboard;
   archives: Archives;
@@ -258,6 +263,10 @@ export interface Settings {
   consolidation: { tokens: number; memoryChars: number } | null;
   /** `delivery.max_age_hours` in ms: answers to messages that waited longer say that they are late. */
   maxAgeMs: number;
+  /** Of a persona's own text in a prompt. */
+  characterMaxChars: number;
+  /** `budgetTokens` null: a tenth of the model's window. */
+  lore: { scanDepth: number; budgetTokens: number | null };
   /** Whether a model decides who answers if nobody was named; and the caps on personas talking to each other. */
   natural: boolean;
   caps: { rounds: number; replies: number };

@@ -47,9 +47,11 @@ export function readUnlessUnchanged<Value>(
   missing: Value,
   load: (path: string) => Promise<Value>,
   now: () => number = Date.now,
+  /** Of all files that are kept. */
+  cacheBytes = CACHE_BYTES,
 ): (path: string) => Promise<Value> {
   const entries = new LRUCache<string, CachedFile<Value>>({
-    maxSize: CACHE_BYTES,
+    maxSize: cacheBytes,
     sizeCalculation: ({ stamp }) => stamp.size + ENTRY_BYTES,
   });
 

@@ -73,9 +73,12 @@ const MOST_ERRORS = 10;
 /** Alias limit for `toJS`. */
 export const MOST_ALIASES = 100;
 
+/** For files that hold much, such as lorebooks, and are read once. */
+export const LARGE = { text: 1_000_000, tokens: 250_000 };
+
 /** An excessive text becomes an empty document with an error. Errors name their line. */
-export function documentOf(source: string): Document.Parsed {
-  const refusal = refusalOf(source);
+export function documentOf(source: string, most = { text: MOST_TEXT, tokens: MOST_TOKENS }): Document.Parsed {
+  const refusal = refusalOf(source, most);
   const lines = new LineCounter();
   const document = parseDocument(refusal === null ? source : '', {
     lineCounter: lines,
@@ -93,15 +96,15 @@ export function documentOf(source: string): Document.Parsed {
 }
 
 /** Throws for invalid YAML, and for aliases that are unresolved or expand too far. */
-export function dataOf(source: string): unknown {
-  const document = documentOf(source);
+export function dataOf(source: string, most?: { text: number; tokens: number }): unknown {
+  const document = documentOf(source, most);
   const [error] = document.errors;
   if (error !== undefined) throw error;
   return document.toJS({ maxAliasCount: MOST_ALIASES });
 }
 
-function refusalOf(source: string): string | null {
-  if (source.length > MOST_TEXT) return `it is longer than ${MOST_TEXT} characters`;
+function refusalOf(source: string, most: { text: number; tokens: number }): string | null {
+  if (source.length > most.text) return `it is longer than ${most.text} characters`;
   let tokens = 0;
   let depth = 0;
   let begun = 0;
@@ -114,7 +117,7 @@ function refusalOf(source: string): string | null {
     else if (kind === 'flow-map-end' || kind === 'flow-seq-end') depth = Math.max(0, depth - 1);
     else if (kind === 'newline') begun = 0;
     else if (kind !== null && BEGINS.has(kind) && depth === 0) begun += 1;
-    if (tokens > MOST_TOKENS) return 'it has too many keys and values';
+    if (tokens > most.tokens) return 'it has too many keys and values';
     if (depth > DEEPEST || begun > DEEPEST) return 'it is nested too deep';
   }
   return null;

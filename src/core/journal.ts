@@ -1,5 +1,7 @@
 /** The journal (docs/journal.md): an entry is stored before its action. Also the audit log and turns for `replay`. */
+
 import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { LoreSeen } from './lorebook.js';
 import type { ModelClient, ModelRequest, Prices, ToolCall, Usage } from './model.js';
 import type { Position, Step, StoredMessage } from './transcript.js';
 
@@ -237,6 +239,8 @@ export interface TurnSight {
   windowAfter: Position;
   messages: number;
   estimatedTokens: number;
+  /** Absent: no lorebook was used. */
+  lore?: LoreSeen;
 }
 
 /** As recorded: one run of a turn. */

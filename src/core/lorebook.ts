@@ -71,8 +71,30 @@ export const LORE_LIMITS = { entries: 5_000, keys: 200, keyChars: 1_000, content
 
 /** Books beside PERSONA.md, in the chat's folder and in the folder of all chats. */
 export interface Lorebooks {
-  /** Those that may join when this persona answers: its own, the chat's, those of all. Never rejects. */
-  booksFor(chatId: ChatId, persona: { id: PersonaId; from: string | null }): Promise<Lorebook[]>;
+  /** Those that may join when this persona answers. `others`: the chat's, then those of all. Never rejects. */
+  booksFor(
+    chatId: ChatId,
+    persona: { id: PersonaId; from: string | null },
+  ): Promise<{ own: Lorebook | null; others: Lorebook[] }>;
+}
+
+/** Lore that stood in a prompt, for people who ask. */
+export interface LoreSeen {
+  books: string[];
+  entries: LoreEntrySeen[];
+  /** Patterns that took too long, as written. */
+  givenUp: string[];
+}
+
+export interface LoreEntrySeen {
+  book: string;
+  name: string;
+  /** That brought it; null: it is constant. */
+  key: string | null;
+  /** The entry in whose text the key stood. */
+  from?: string;
+  /** False: it matched and did not fit. */
+  kept: boolean;
 }
 
 type Fields = Record<string, unknown>;

@@ -146,6 +146,8 @@ export interface PromptMemory {
   recalled: string;
   /** Of the text that had left the window. */
   summary: string;
+  /** `LoreSeen` as JSON; absent or '': no lorebook was used. */
+  lore?: string;
 }
 
 export type Fate =

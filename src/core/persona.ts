@@ -13,19 +13,38 @@ export interface Persona {
   /** The groups it may have at most; null: as configured. */
   tools: string[] | null;
   from: string | null;
-  /** Markdown with macros. */
+  /** Markdown with macros: the description. */
   character: string;
+  parts: CharacterParts;
   greeting: string | null;
+  /** The file it came from: its texts are those of strangers. */
+  card: string | null;
+  /** An operator has read the card. */
+  trusted: boolean;
+  /** Whether its answers end where somebody else would speak; null: as its card says. */
+  guard: boolean | null;
   /** Of its files: ends of sentences for operators. */
   faults?: readonly string[];
 }
 
-/** `{{char}}` and `{{user}}`, as in character cards; other macros stay. */
-export function filledIn(text: string, { char, user }: { char: string; user: string }): string {
-  if (!text.includes('{{')) return text;
-  return text.replaceAll(/\{\{(char|user)\}\}/gi, (_, macro: string) =>
-    macro.toLowerCase() === 'char' ? char : user,
-  );
+/** Sections of PERSONA.md, with macros; '' if absent. */
+export interface CharacterParts {
+  personality: string;
+  scenario: string;
+  instructions: string;
+  examples: string;
+  /** Stands behind the history, as the note does. */
+  reminder: string;
+  note: string;
+}
+
+export const NO_PARTS: CharacterParts = {
+  ...{ personality: '', scenario: '', instructions: '', examples: '', reminder: '', note: '' },
+};
+
+/** Whether its texts may be orders of a stranger. */
+export function isOfStrangers({ card, trusted }: Persona): boolean {
+  return card !== null && !trusted;
 }
 
 /** `default`, the initial id in every chat, is not a name. */
@@ -65,4 +84,17 @@ export interface ChatFiles {
   resolve(alias: ChatId): Promise<ChatId | null>;
   /** Never rejects. */
   prepare(): Promise<void>;
+  /** Of a chat, or a thread of it. Never rejects; unreadable parts are absent. */
+  notes(chatId: ChatId, threadId: string | null): Promise<ChatNotes>;
+  setLoreOff(chatId: ChatId, book: string, isOff: boolean): Promise<void>;
+}
+
+/** Keys of chat.yaml that stand in prompts; '' if absent. */
+export interface ChatNotes {
+  note: string;
+  scene: string;
+  /** By sender. */
+  people: Record<ChatId, { name: string; description: string }>;
+  /** Names of lorebooks. */
+  loreOff: string[];
 }

@@ -1,9 +1,9 @@
 /** `chat.yaml` of each chat: its title, and alias ids, which find a chat that moved on its platform. */
 import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
-import { isMap, isScalar, isSeq } from 'yaml';
+import { isSeq } from 'yaml';
 import type { Clock } from '../core/clock.js';
-import { describe, Fault } from '../core/errors.js';
+import { describe } from '../core/errors.js';
 import { namesIn, readIfThere, unhurried } from '../core/file-access.js';
 import { readOr } from '../core/file-cache.js';
 import { documentOf, withKey } from '../core/file-text.js';
@@ -12,6 +12,7 @@ import type { Log } from '../core/log.js';
 import type { ChatFiles } from '../core/persona.js';
 import { putSetting, settingOf, type ValueStore } from '../core/store.js';
 import { fileUpdater } from '../core/write-whole.js';
+import { createNotes, editable, listIn } from './chat-notes.js';
 import { chatFolder, isChatId } from './paths.js';
 
 const KNOWN_TITLES = 10_000;
@@ -63,6 +64,8 @@ export function createChatFiles(
     },
 
     resolve: async (alias) => (await indexed()).get(alias) ?? null,
+
+    ...createNotes(fileOf, update, log),
 
     async prepare() {
       await indexed().catch((error) =>
@@ -132,20 +135,12 @@ function isOlder(path: string, time: number): boolean {
 }
 
 function idsIn(source: string): ChatId[] {
-  const ids: unknown = documentOf(source).get('ids');
-  const items = isSeq(ids) ? ids.items : [];
-  return items.flatMap((item) => (isScalar(item) && typeof item.value === 'string' ? [item.value] : []));
+  return listIn(source, 'ids');
 }
 
 function withId(path: string, source: string, alias: ChatId): string {
-  const document = documentOf(source);
-  const ids: unknown = document.get('ids');
-  const plain = document.contents === null || isMap(document.contents);
-  if (!plain || document.errors.length > 0 || (ids !== undefined && ids !== null && !isSeq(ids))) {
-    const message = `Cannot add an id to ${path}: it should be YAML with a list under "ids"`;
-    throw new Fault('memory_unavailable', message);
-  }
-  if (isSeq(ids)) document.addIn(['ids'], alias);
+  const document = editable(path, source, 'ids');
+  if (isSeq(document.get('ids'))) document.addIn(['ids'], alias);
   else document.set('ids', [alias]);
   return document.toString({ lineWidth: 0 });
 }

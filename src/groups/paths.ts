@@ -6,7 +6,7 @@ import { nameOnDisk } from '../core/file-names.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { MemoryOwner } from '../core/memory.js';
 
-const RESERVED = ['memory', 'archive'];
+const RESERVED = ['memory', 'archive', 'lorebooks'];
 
 const MAX_BYTES = 60;
 

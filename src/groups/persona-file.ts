@@ -10,7 +10,7 @@ import {
   withFrontMatterKey,
   withKey,
 } from '../core/file-text.js';
-import type { Persona } from '../core/persona.js';
+import { type CharacterParts, NO_PARTS, type Persona } from '../core/persona.js';
 import { TOOL_GROUPS } from '../core/tool.js';
 
 /** The values in the file; null or empty if absent. */
@@ -26,7 +26,7 @@ export function readPersonaFile(file: string): PersonaFile {
   const parts = splitFrontMatter(file);
   if (parts === null) {
     const faults = beginsFrontMatter(file) ? ['the front matter has no closing line of ---'] : [];
-    return { ...NO_FILE, character: file.trim(), faults };
+    return { ...NO_FILE, ...inSections(file), faults };
   }
   const { contents, errors } = documentOf(parts.matter);
   const faults = errors.map(({ message }) => message);
@@ -45,7 +45,10 @@ export function readPersonaFile(file: string): PersonaFile {
     aliases: names('aliases'),
     tools: value('tools') === '' ? null : knownTools(toolsNamed, fault),
     from: text('from'),
-    character: parts.body.trim(),
+    ...inSections(parts.body),
+    card: text('card'),
+    trusted: yesOrNo('trusted') ?? false,
+    guard: yesOrNo('guard'),
     greeting: text('greeting', (words) => words.trim()),
     faults,
   };
@@ -72,6 +75,12 @@ export function readPersonaFile(file: string): PersonaFile {
     return isAlias || value('description') !== null || (toolsNamed ?? []).some((name) => !GROUPS.has(name));
   }
 
+  function yesOrNo(key: string): boolean | null {
+    const found = value(key);
+    if (found === null || typeof found === 'boolean') return found;
+    return fault(`"${key}" should be true or false`);
+  }
+
   function temperature(): number | null {
     const found = value('temperature');
     const number = typeof found === 'string' && found.trim() !== '' ? Number(found) : found;
@@ -88,6 +97,28 @@ export function readPersonaFile(file: string): PersonaFile {
     if (!list.every(isText)) return fault(`"${key}" should be a list of names`);
     return list.map((name) => inOneLine(String(name))).filter((name) => name !== '');
   }
+}
+
+const SECTION = /^## (personality|scenario|instructions|examples|reminder|note)[ \t]*$/i;
+
+/** The description, and the sections below it. */
+function inSections(body: string): { character: string; parts: CharacterParts } {
+  const lines = body.split(/\r?\n/);
+  const begins = lines.flatMap((line, n) => {
+    const name = SECTION.exec(line)?.[1]?.toLowerCase();
+    return name === undefined ? [] : [{ name, n }];
+  });
+  const found: Record<string, string> = {};
+  for (const [at, { name, n }] of begins.entries()) {
+    const text = lines
+      .slice(n + 1, begins[at + 1]?.n)
+      .join('\n')
+      .trim();
+    found[name] = [found[name] ?? '', text].filter((each) => each !== '').join('\n\n');
+  }
+  const first = begins[0];
+  if (first === undefined) return { character: body.trim(), parts: NO_PARTS };
+  return { character: lines.slice(0, first.n).join('\n').trim(), parts: { ...NO_PARTS, ...found } };
 }
 
 /** Files for other programs name tools of theirs: known groups count, plus memory; without any, the key is absent. */

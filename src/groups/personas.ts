@@ -139,6 +139,16 @@ export function personaReader(groupsDir: string, log: Log, models: readonly stri
       tools: own.tools ?? shared.tools,
       from,
       character: own.character || shared.character,
+      parts: {
+        personality: own.parts.personality || shared.parts.personality,
+        scenario: own.parts.scenario || shared.parts.scenario,
+        instructions: own.parts.instructions || shared.parts.instructions,
+        examples: own.parts.examples || shared.parts.examples,
+        reminder: own.parts.reminder || shared.parts.reminder,
+        note: own.parts.note || shared.parts.note,
+      },
+      ...cardOf(own, shared),
+      guard: own.guard ?? shared.guard,
       greeting: own.greeting ?? shared.greeting,
       ...(faults.length > 0 && { faults }),
     };
@@ -181,6 +191,12 @@ export function personaReader(groupsDir: string, log: Log, models: readonly stri
 
   const asInLibrary = (id: PersonaId) => withLibrary(id, '', NO_FILE);
   return { list, get, find, library, asInLibrary };
+}
+
+/** The trust of the file that names the card: a chat's own file makes no library card trusted. */
+function cardOf(own: PersonaFile, shared: PersonaFile) {
+  const { card, trusted } = own.card === null && shared.card !== null ? shared : own;
+  return { card, trusted };
 }
 
 function unlistedModel(model: string): string {

@@ -59,7 +59,7 @@ export function originStore(database: db.Database): Origins {
 /** Versions kept (and undoable) per persona and chat. */
 const KEPT_VERSIONS = 200;
 /** The memory in the prompt of a persona's last answer in a room. */
-export const PROMPT_SNAPSHOT = 'memory dailyLog recalled summary';
+export const PROMPT_SNAPSHOT = 'memory dailyLog recalled summary lore';
 const VERSION = 'id chatId personaId file tier before after at cause';
 type VersionRow = Some<typeof version, typeof VERSION>;
 

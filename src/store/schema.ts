@@ -137,7 +137,7 @@ export const view = table('view', {
 export const given = table('given', {
   ...texts('roomId personaId memory dailyLog'),
   recalled: text().notNull().default(''),
-  summary: text().notNull().default(''),
+  ...{ summary: text().notNull().default(''), lore: text().notNull().default('') },
 }).with((t) => [key(t.roomId, t.personaId)]);
 
 /** Spans of a view that were archived in a file, because no flush had seen them when the window moved. */

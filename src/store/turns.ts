@@ -216,7 +216,7 @@ function* sayAndLeave(row: FinishedRow, finish: Finish): db.Verb<void> {
 function* keepSnapshot(room: RoomId, row: FinishedRow, given: PromptMemory): db.Verb<void> {
   const isSame = (Object.keys(given) as (keyof PromptMemory)[]).every((name) => row[name] === given[name]);
   // Usually nothing has changed.
-  if (!isSame) yield* db.tell(SET_SNAPSHOT, { roomId: room, personaId: row.personaId, ...given });
+  if (!isSame) yield* db.tell(SET_SNAPSHOT, { roomId: room, personaId: row.personaId, lore: '', ...given });
 }
 
 function* finish(zone: Zone, ending: Finish): db.Verb<Awaited<ReturnType<TurnStore['finish']>>> {

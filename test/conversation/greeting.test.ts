@@ -121,7 +121,7 @@ describe('a greeting', () => {
     await say('hi');
     expect(own()).toEqual(['Luna here.\n\nWhat is it?']);
     // Another macro stays as it is.
-    expect(system()).toMatch(/^Who you are:\n\n```text\nYou are Luna, Mira\. \{\{time\}\}\n/);
+    expect(system()).toMatch(/^Who you are:\n\n```text\nYou are Luna, Mira\. \d\d:\d\d\n/);
     expect(system()).not.toContain('Sage');
     await say('/persona show');
     expect(on.texts().at(-1)).toContain('You are Luna, Mira.');

@@ -2,6 +2,7 @@
 
 import type { CommandCall } from '../../src/conversation/commands/command.js';
 import { COMMANDS } from '../../src/conversation/commands/list.js';
+import { createScanner } from '../../src/conversation/lore/scan.js';
 import type { Services } from '../../src/conversation/services.js';
 import type { ArchiveFile, Archives } from '../../src/core/chat-record.js';
 import { createZone } from '../../src/core/dates.js';
@@ -17,10 +18,11 @@ import type {
   Trace,
   Version,
 } from '../../src/core/memory.js';
-import type { Persona, Personas } from '../../src/core/persona.js';
+import { NO_PARTS, type Persona, type Personas } from '../../src/core/persona.js';
 import type { StoredCommand } from '../../src/core/receipt.js';
 import type { Store } from '../../src/core/store.js';
 import { BEGINNING, type Step, type StoredMessage } from '../../src/core/transcript.js';
+import { NO_NOTES } from '../../src/groups/chat-notes.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { SETTINGS } from '../harness/conversation.js';
 import { NO_EXPORTS, NO_RECORDS } from '../harness/no-copies.js';
@@ -217,6 +219,7 @@ export function standIn(): StandIn {
       character: '',
       greeting: null,
       voice: null,
+      ...{ parts: NO_PARTS, card: null, trusted: false, guard: null },
     },
   });
   const living = ['default', 'luna'];
@@ -303,11 +306,15 @@ export function standIn(): StandIn {
     speech: null,
     jobs: NO_JOBS,
     settings: SETTINGS,
+    lorebooks: { booksFor: async () => ({ own: null, others: [] }) },
+    scanner: createScanner({ run: async () => [] }, () => 0),
     chatFiles: {
       setTitle: async () => {},
       addAlias: async () => {},
       resolve: async () => null,
       prepare: async () => {},
+      notes: async () => NO_NOTES,
+      setLoreOff: async () => {},
     },
     model: {
       async *stream() {

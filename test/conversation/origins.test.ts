@@ -371,6 +371,8 @@ it('all places that make prompts are known', async () => {
     'conversation/compaction/content.ts': ['summary', 'message'],
     'conversation/compaction/flush.ts': ['memory', 'summary', 'message'],
     'conversation/consolidation/consolidate.ts': ['memory'],
+    'conversation/context/character.ts': ['frame'],
+    'conversation/context/lore.ts': ['frame'],
     'conversation/context/context.ts': ['memory', 'summary', 'message', 'picture', 'recalled'],
     'conversation/context/history.ts': ['message', 'quote', 'reaction', 'reply', 'event'],
     'conversation/context/knowledge.ts': ['memory'],

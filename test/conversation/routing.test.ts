@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type RoutingRules, route } from '../../src/conversation/rooms/routing.js';
-import type { Persona } from '../../src/core/persona.js';
+import { NO_PARTS, type Persona } from '../../src/core/persona.js';
 import type { StoredMessage } from '../../src/core/transcript.js';
 
 const persona = (id: string, name = id, aliases: string[] = []): Persona => ({
@@ -16,6 +16,7 @@ const persona = (id: string, name = id, aliases: string[] = []): Persona => ({
     character: '',
     greeting: null,
     voice: null,
+    ...{ parts: NO_PARTS, card: null, trusted: false, guard: null },
   },
 });
 

@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { NO_PARTS } from '../../src/core/persona.js';
 import { createPersonas } from '../../src/groups/personas.js';
 import { NEW_MEMORY } from '../../src/groups/tiers.js';
 import { groupsFolder, listeningLog } from './support.js';
@@ -35,6 +36,7 @@ describe('default', () => {
       from: null,
       character: '',
       greeting: null,
+      ...{ parts: NO_PARTS, card: null, trusted: false, guard: null },
     };
     expect(await personas.list(CHAT)).toEqual([bare]);
     expect(await personas.get(CHAT, 'default')).toEqual(bare);
@@ -306,6 +308,7 @@ describe('reading', () => {
       from: null,
       character: 'Wide awake.',
       greeting: null,
+      ...{ parts: NO_PARTS, card: null, trusted: false, guard: null },
     });
     await writeFile(join(groups, 'personas/luna.md'), 'Plain.');
     expect(await personas.get(CHAT, 'luna')).toMatchObject({ name: 'luna', model: null, aliases: [] });

@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { createArtifacts } from '../../src/artifacts/artifacts.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
 import { createDeliver } from '../../src/conversation/deliver/deliver.js';
+import type { Patterns } from '../../src/conversation/lore/patterns.js';
+import { createScanner } from '../../src/conversation/lore/scan.js';
 import { createJobAccess } from '../../src/conversation/rights.js';
 import type { BaseServices, Deliver, Services, Settings } from '../../src/conversation/services.js';
 import { toolSet } from '../../src/conversation/turn/call.js';
@@ -40,6 +42,7 @@ import type { AnyTool, Reaction, SideMessage, ToolsFor } from '../../src/core/to
 import { createArchives } from '../../src/groups/archives.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
 import { createClipboard } from '../../src/groups/clipboard.js';
+import { createLorebooks } from '../../src/groups/lorebooks.js';
 import { createMemory } from '../../src/groups/memory.js';
 import { createPersonas } from '../../src/groups/personas.js';
 import { createRecallFiles } from '../../src/groups/recall-files.js';
@@ -170,6 +173,9 @@ export interface WorkbenchOptions {
   newCallCode?: () => string;
   /** Redacts secrets. Default: redacts nothing. */
   clean?: (text: string) => string;
+  /** Default: patterns of lorebooks match nothing. */
+  patterns?: Patterns;
+  random?: () => number;
   /** First number in generated IDs, for the same IDs in every run. */
   firstId?: number;
   /** `schedules` of the configuration, if the jobs' clock runs. */
@@ -177,6 +183,8 @@ export interface WorkbenchOptions {
   /** Wraps the store. */
   around?: (store: Store) => Store;
 }
+
+const NO_PATTERNS: Patterns = { run: async (_, tries) => tries.map(() => 'not matched') };
 
 /** The defaults of the configuration, but without debouncing and without notes about saved memory below replies. */
 export const SETTINGS: Settings = {
@@ -190,6 +198,8 @@ export const SETTINGS: Settings = {
   approvalMs: 30 * 60_000,
   choices: [],
   natural: false,
+  characterMaxChars: 40_000,
+  lore: { scanDepth: 2, budgetTokens: null },
   caps: { rounds: 3, replies: 8 },
   limits: {
     ...{ messagesPerMinute: null, tokensPerChat: null, tokensPerPersona: null, tokensPerPerson: null },
@@ -351,6 +361,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     channels,
     personas,
     chatFiles,
+    lorebooks: createLorebooks(groupsDir, log),
+    scanner: createScanner(options.patterns ?? NO_PATTERNS, options.random ?? Math.random),
     memory,
     clipboard,
     workspace,

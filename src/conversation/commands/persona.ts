@@ -1,9 +1,11 @@
 /** `/persona`: list, switch, new, delete, model, show, invite, leave. The chat's record holds the present ones. */
 import type { ChatRecord } from '../../core/chat-record.js';
 import { DEFAULT_PERSONA } from '../../core/ids.js';
-import { filledIn, type Persona, personaName } from '../../core/persona.js';
+import { expand } from '../../core/macros.js';
+import { type Persona, personaName } from '../../core/persona.js';
 import type { CommandEffect } from '../../core/store.js';
 import { greetingFor } from '../greeting.js';
+import { passingMacros } from '../macros.js';
 import { presentIn, userIn } from '../participants.js';
 import { nameInWords } from '../quoting.js';
 import {
@@ -94,7 +96,8 @@ async function list(call: CommandCall): Promise<CommandAnswer> {
   return { text, choices: { options, forMs: HOUR_MS } };
 }
 
-async function show({ command, personas, facts }: CommandCall, rest: string): Promise<CommandAnswer> {
+async function show(call: CommandCall, rest: string): Promise<CommandAnswer> {
+  const { command, personas, facts } = call;
   const { chat } = command;
   const name = nameIn(words(rest)) || chat.activePersona;
   const found = await personas.find(chat.id, name);
@@ -109,8 +112,10 @@ async function show({ command, personas, facts }: CommandCall, rest: string): Pr
     `Files: \`groups/${chat.id}/${id}/\``,
   ].filter((line) => line !== '');
   const user = userIn(chat) ?? 'whoever it talks with';
+  const values = passingMacros(call, { chat, persona: found }, user, null);
   const character =
-    filledIn(found.character, { char: found.name, user }) || 'No character has been written yet.';
+    expand(found.character || found.parts.personality, { ...values, char: found.name }) ||
+    'No character has been written yet.';
   return { text: [...lines, '', character].join('\n') };
 }
 

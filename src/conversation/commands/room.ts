@@ -13,10 +13,10 @@ export const start = commandOf('start', 'Say hello', async (call) => {
   const persona =
     personas.find(({ id }) => id === chat.activePersona) ?? personas.find(({ id }) => id === DEFAULT_PERSONA);
   if (!persona) return { text: `Hello. Just write to me; ${HELP}` };
-  const words = greetingOf(chat, persona);
+  const words = await greetingOf(call, chat, persona);
   if (words === '') return { text: `Hello, I am ${nameInWords(persona.name)}. Just write to me; ${HELP}` };
   const first = await greetingFor(call, chat, room, persona, personas);
-  return { text: `${words}\n\n${HELP}`, effects: first ? [{ kind: 'greet', ...first }] : [] };
+  return { text: `${words}\n\n${HELP}`, effects: first ? [{ kind: 'greet', ...first, text: words }] : [] };
 });
 
 export const reset = commandOf(

@@ -86,8 +86,11 @@ async function flushTo(work: WindowWork, to: Position): Promise<FlushEnd> {
 export async function knowledgeOf(work: WindowWork): Promise<Knowledge> {
   const { store, lastRequests, clock, subject } = work;
   // A prefix of an older revision could contain words that were forgotten since.
-  const { prefix } = lastRequests.of(await store.view(subject.room, subject.personaId));
-  return gatherKnowledge(work, subject, toolsOf(work, subject, 'answer'), prefix, clock.now(), false);
+  const view = await store.view(subject.room, subject.personaId);
+  const now = clock.now();
+  const { prefix } = lastRequests.of(view);
+  const drawn = lastRequests.drawn(view, now);
+  return gatherKnowledge(work, subject, toolsOf(work, subject, 'answer'), { prefix, drawn }, now, false);
 }
 
 /** Estimated tokens left for the conversation in the model's window. */

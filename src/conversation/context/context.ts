@@ -3,19 +3,21 @@ import { type Authorisation, isOwnersOrder } from '../../core/authorisation.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { estimateTokens } from '../../core/cut.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import type { LoreSeen } from '../../core/lorebook.js';
 import type { PromptMemory, SeenTier } from '../../core/memory.js';
 import type { ModelMessage } from '../../core/model.js';
 import { block, UNTRUSTED } from '../../core/origin.js';
-import type { Persona } from '../../core/persona.js';
+import { isOfStrangers, type Persona } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
-import type { StoredMessage, ViewRecord } from '../../core/transcript.js';
+import { type StoredMessage, type ViewRecord, wordsBy } from '../../core/transcript.js';
 import type { Services, WindowSize } from '../services.js';
 import { skillsLoaded } from '../skill-asked.js';
 import type { Trust } from '../turn/taint.js';
 import { charsWithin, requestTokens, roomForSteps, tokensOf, tokensPerEstimated } from '../turn/tokens.js';
 import { isUnread, shownFiles } from './files.js';
 import { joinNeighbours, type Perspective, userLine, userLineWithin, userMessage } from './history.js';
-import { gatherKnowledge, type LastRequests, perspectiveOf } from './knowledge.js';
+import { gatherKnowledge, type Knowledge, type LastRequests, perspectiveOf } from './knowledge.js';
+import { joinedLore, macrosBehind, notesBehind } from './lore.js';
 import { type Recollection, recollect } from './recollection.js';
 import { type AskedMessage, readWindow, type WindowContent } from './window.js';
 
@@ -29,6 +31,8 @@ export interface TurnContext {
   promptMemory: PromptMemory | null;
   view: ViewRecord;
   recalled: string[];
+  /** null: there are no lorebooks. */
+  lore: LoreSeen | null;
   /** Whether it holds untrusted text, and which hosts people named. */
   trust: Trust;
   /** Messages whose files belong to the question and were not fetched yet. */
@@ -70,10 +74,12 @@ export async function buildContext(
   const perspective = perspectiveOf(services, personaId, personas, tools);
   const window = await readWindow(services, request.room, perspective, batch, last.window);
   const seesWorkspace = services.workspace !== undefined && (await isOwnersOrder(authorisation));
-  const known = await gatherKnowledge(services, request, tools, last.prefix, now, seesWorkspace);
+  const begun = { prefix: last.prefix, drawn: services.lastRequests.drawn(window.view, now) };
+  const known = await gatherKnowledge(services, request, tools, begun, now, seesWorkspace);
   services.lastRequests.keep(request, { prefix: known.prefix, window: window.stored });
   const recollection = await recalledFor(services, request, window, known.promptMemory);
   const { view } = window;
+  const { lore, before, behind } = await loreFor(services, request, window, known);
 
   const fixedTokens = estimateTokens(known.system) + tools.tokens;
   // Our estimate may be wrong for this language and model; the server's last count corrects it.
@@ -85,11 +91,14 @@ export async function buildContext(
   const summary = view.summary === null ? [] : [summaryMessage(view.summary, view.tainted)];
   const isSkillAsked = batch.some(({ text }) => /skill/i.test(text));
   const skills = isSkillAsked ? await skillsLoaded(services, batch, tools, budget) : '';
+  const around = estimateTokens(skills + before + behind);
   const asked = userMessage(
     known.memoryNow +
       skills +
       recalledText(recollection) +
-      askedText(request, window.asked, known.perspective, budget - estimateTokens(skills)),
+      before +
+      askedText(request, window.asked, known.perspective, Math.max(1_000, budget - around)) +
+      behind,
     window.asked.flatMap(({ message }) => images.get(message.id) ?? []),
   );
   const besideTokens = tokensOf([...summary, asked]);
@@ -98,14 +107,17 @@ export async function buildContext(
   const from = newestWithin(sizes, budget - besideTokens);
   const used = fixedTokens + besideTokens + sumOf(sizes.slice(from));
   const recalled = recollection?.lines ?? [];
-  const shown = { ...known.promptMemory, recalled: recalled.join('\n'), summary: view.summary ?? '' };
+  const passing = { recalled: recalled.join('\n'), lore: lore === null ? '' : JSON.stringify(lore) };
+  const shown = { ...known.promptMemory, ...passing, summary: view.summary ?? '' };
   return {
     persona: known.persona,
     seen: known.seen,
     view,
     recalled,
+    lore,
     trust: {
       ...window.trust,
+      isOfStrangers: isOfStrangers(known.persona),
       isTainted:
         known.origin === 'outside' ||
         window.trust.isTainted ||
@@ -129,6 +141,25 @@ export async function buildContext(
       overfull: window.overfull,
     },
   };
+}
+
+/** Around the words to be answered: lore that joined, scene and people before them, reminder and note behind. */
+async function loreFor(
+  services: Services,
+  { chat, batch }: ContextRequest,
+  { heard, view }: WindowContent,
+  { persona, notes, lore, perspective }: Knowledge,
+): Promise<{ lore: LoreSeen | null; before: string; behind: string }> {
+  const held = new Set(heard.map(({ id }) => id));
+  const ask = {
+    ...{ chat, persona, notes, lore, asked: batch },
+    heard: [...heard, ...batch.filter(({ id }) => !held.has(id))],
+    hasMoved: view.windowAfter.messageId > 0,
+    nameOf: (message: StoredMessage) => wordsBy(message, perspective.nameOf),
+  };
+  const joined = await joinedLore(services, ask);
+  const { before, behind } = notesBehind(persona, notes, macrosBehind(services, ask));
+  return { lore: joined.seen, before: joined.text + before, behind: behind === '' ? '' : `\n${behind}` };
 }
 
 /** Neither file is needed for an answer, so an unwritable folder does not prevent one. */
@@ -232,6 +263,7 @@ function sumOf(sizes: number[]): number {
 function isSameMemory(a: PromptMemory, b: PromptMemory | null): boolean {
   return (
     b !== null &&
+    a.lore === (b.lore ?? '') &&
     a.memory === b.memory &&
     a.dailyLog === b.dailyLog &&
     a.recalled === b.recalled &&

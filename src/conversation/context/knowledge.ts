@@ -1,8 +1,10 @@
 /** A persona's knowledge before the conversation. So that servers can cache it (docs/decisions/0020), changes of memory stand at the end. */
 
 import { LRUCache } from 'lru-cache';
+import type { ChatRecord } from '../../core/chat-record.js';
 import { daysOf } from '../../core/daily-log.js';
-import { type PersonaId, type RoomId, seenKey } from '../../core/ids.js';
+import { type PersonaId, type RoomId, roomParts, seenKey } from '../../core/ids.js';
+import { expand, type MacroValues } from '../../core/macros.js';
 import {
   type Memory,
   type MemoryOwner,
@@ -12,12 +14,17 @@ import {
   TIERS,
 } from '../../core/memory.js';
 import { block, fenced, type Origin, originOf } from '../../core/origin.js';
-import { type Persona, personaName } from '../../core/persona.js';
+import { type ChatNotes, NO_PARTS, type Persona, personaName } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { Span, ViewRecord } from '../../core/transcript.js';
+import { withoutCode } from '../lore/scan.js';
+import { type Drawn, lastingMacros, userName } from '../macros.js';
 import type { Services, Subject } from '../services.js';
+import { charsWithin } from '../turn/tokens.js';
+import { characterText } from './character.js';
 import type { Perspective } from './history.js';
-import { promptFrame, type ShownMemory, systemPrompt } from './prompt.js';
+import { constantLore, type Lore } from './lore.js';
+import { MANNER, promptFrame, type ShownMemory, systemPrompt } from './prompt.js';
 
 /** The prefix of a window's requests. */
 interface PromptPrefix {
@@ -31,6 +38,9 @@ interface PromptPrefix {
 
 export interface Knowledge {
   persona: Persona;
+  /** Of chat.yaml. */
+  notes: ChatNotes;
+  lore: Lore;
   perspective: Perspective;
   system: string;
   /** Of `system` and `memoryNow`. */
@@ -47,38 +57,44 @@ export interface Knowledge {
 /** No free prompt cache keeps an unused prefix for longer. */
 const CACHE_LIVES_MS = 10 * 60_000;
 
-/** Files are checked each time. `tools`: those of an answer, also for a flush, so that the prefix is the same. `last`: the last prefix. */
+/** Files are checked each time. `tools`: those of an answer, also for a flush, so that the prefix is the same. `prefix`: the last one. */
 export async function gatherKnowledge(
   services: Services,
   subject: Subject,
   tools: ToolSet,
-  last: PromptPrefix | null,
+  { prefix: last, drawn }: { prefix: PromptPrefix | null; drawn: Drawn },
   now: number,
   seesWorkspace: boolean,
 ): Promise<Knowledge> {
-  const { chat, personaId, personas } = subject;
+  const { chat, personaId, personas, room } = subject;
   const { memory, clipboard, zone } = services;
   const owner = { chatId: chat.id, personaId };
   const today = zone.date(now);
   const canLearn = tools.tools.some(({ name }) => name === 'activate_skill');
-  const [principles, current, atHand, skills] = await Promise.all([
+  const persona = personas.find(({ id }) => id === personaId) ?? withoutFile(personaId);
+  const [principles, current, atHand, skills, notes] = await Promise.all([
     memory.principles(),
     currentMemory(memory, owner, today),
     clipboard.shown(owner),
     canLearn ? services.skills?.list() : undefined,
+    services.chatFiles.notes(chat.id, roomParts(room).threadId),
   ]);
+  const values = lastingMacros(services, { chat, persona }, lastingUser(chat, notes), drawn);
+  const lore = await constantLore(services, { chat, persona }, notes, values);
   const { memory: snapshot, dailyLog } = current;
   // One budget for both files named MEMORY.md; the persona's own comes first.
   const memoryChars = Math.max(0, memory.budgets.longTermMaxChars - snapshot.text.length);
   const workspace = seesWorkspace ? await services.workspace?.shown({ today, memoryChars }) : undefined;
-  const persona = personas.find(({ id }) => id === personaId) ?? withoutFile(personaId);
-  const frame = promptFrame(services, subject, persona, tools.tools, today, principles);
+  const character = shownCharacter(services, persona, notes, lore, values);
+  const frame = promptFrame(services, subject, persona, character, tools.tools, today, principles);
   const changes = changesSince(last, frame, persona.model, current, now, memory.budgets.dailyMaxChars);
   const kept = changes === null ? null : last;
   const prefix = { frame, model: persona.model, shown: kept?.shown ?? current, usedAt: now };
   const pieces = systemPrompt(frame, prefix.shown, workspace, atHand, skills?.skills ?? []);
   return {
     persona,
+    notes,
+    lore,
     perspective: perspectiveOf(services, personaId, personas, tools),
     system: pieces.map(({ text }) => text).join('\n\n'),
     origin: originOf([...pieces, current]),
@@ -113,8 +129,40 @@ export function perspectiveOf(
 
 /** A persona whose file vanished after it was addressed still answers, under its id. */
 function withoutFile(id: PersonaId): Persona {
-  const nothing = { model: null, temperature: null, avatar: null, voice: null, tools: null, from: null };
+  const nothing = {
+    ...{ model: null, temperature: null, avatar: null, voice: null, tools: null, from: null },
+    ...{ parts: NO_PARTS, card: null, trusted: false, guard: null },
+  };
   return { id, name: id, aliases: [], character: '', greeting: null, ...nothing };
+}
+
+/** In a group nobody in particular: the beginning of a request is the same whoever writes. */
+function lastingUser(chat: ChatRecord, notes: ChatNotes): string | null {
+  return chat.kind === 'direct' ? userName(chat, notes, []) : null;
+}
+
+const CHARACTER_SHARE = 1 / 3;
+
+function shownCharacter(
+  { settings, model }: Services,
+  { character, parts, model: own }: Persona,
+  { scene }: ChatNotes,
+  { constants }: Lore,
+  values: MacroValues,
+): string {
+  const shown = (text: string, original = '') => withoutCode(expand(text, { ...values, original })).trim();
+  const texts = {
+    description: shown(character),
+    personality: shown(parts.personality),
+    scenario: scene === '' ? shown(parts.scenario) : '',
+    instructions: shown(parts.instructions, MANNER),
+    examples: shown(parts.examples),
+    lore: constants.kept.map(({ text }) => text),
+  };
+  const { characterMaxChars: limit } = settings;
+  const third = Math.floor(model.contextTokens(own ?? undefined) * CHARACTER_SHARE);
+  const all = Object.values(texts).flat().join('\n');
+  return characterText(texts, Math.min(limit, charsWithin(all, third)), limit);
 }
 
 /** The changes in memory; null if the request should begin anew instead. */
@@ -228,6 +276,7 @@ interface ViewState {
 
 /** The limit of all kept requests together, in characters: some tens of megabytes. */
 const MOST_CHARS = 16_000_000;
+const MOST_WINDOWS = 10_000;
 /** A message takes about as much beside its text. */
 const CHARS_AROUND_EACH = 400;
 
@@ -236,10 +285,19 @@ export class LastRequests {
     maxSize: MOST_CHARS,
     sizeCalculation: charsOf,
   });
+  private readonly drawnAt = new LRUCache<string, number>({ max: MOST_WINDOWS });
 
   of({ room, personaId, revision }: ViewState): LastRequest {
     const known = this.kept.get(`${room}\n${personaId}`);
     return known?.revision === revision ? known : { prefix: null, window: null, memory: null };
+  }
+
+  /** When the time and the dice of a window were drawn. */
+  drawn({ room, personaId, windowAfter, resetAt }: ViewRecord, now: number): Drawn {
+    const seed = [room, personaId, windowAfter.heardAfter, windowAfter.messageId, resetAt].join('\n');
+    const at = this.drawnAt.get(seed) ?? now;
+    this.drawnAt.set(seed, at);
+    return { at, seed };
   }
 
   keep(view: ViewState, changed: Partial<LastRequest>): void {

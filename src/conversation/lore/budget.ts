@@ -15,7 +15,7 @@ export interface Budgeted {
   kept: LoreMatch[];
   /** They matched and did not fit. */
   left: LoreMatch[];
-  /** What is left for others. */
+  /** Left for others. */
   rest: LoreBudget;
 }
 

@@ -1,6 +1,7 @@
 /** Tries the patterns of lorebooks in a thread that is stopped when they take too long. It starts with the first and ends when idle. */
+import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, OVER } from '../../core/clock.js';
 import { locks } from '../../core/concurrency.js';
 import type { Log } from '../../core/log.js';
 
@@ -36,31 +37,30 @@ export function createPatterns(clock: Clock, log: Log, entry?: URL): Patterns {
   let thread: Promise<Worker | null> | null = null;
   let stopIdling = () => {};
 
-  function started(): Promise<Worker | null> {
+  async function started(): Promise<Worker | null> {
     const path = entry ?? new URL('./pattern-worker.js', import.meta.url);
-    const worker = new Worker(path, {
-      env: {},
-      execArgv: [],
-      stdin: false,
-      resourceLimits: { maxOldGenerationSizeMb: 64 },
-    });
+    const resourceLimits = { maxOldGenerationSizeMb: 64 };
+    const worker = new Worker(path, { env: {}, execArgv: [], stdin: false, resourceLimits });
     worker.unref();
-    return new Promise((resolve) => {
-      const fail = (error: Error) => {
-        log.warn({ error: error.message }, 'the thread for patterns of lorebooks failed; they match nothing');
-        thread = null;
-        resolve(null);
-      };
-      const stopWaiting = clock.after(START_MS, () => fail(new Error('it did not start')));
-      worker.once('online', () => {
-        stopWaiting();
-        resolve(worker);
-      });
-      worker.on('error', (error: Error) => {
-        stopWaiting();
-        fail(error);
-      });
+    worker.on('error', (error: Error) => {
+      log.warn({ error: error.message }, 'the thread for patterns of lorebooks failed; they match nothing');
     });
+    return (await happens(worker, 'online', START_MS)) ? worker : null;
+  }
+
+  /** False: it failed, or takes longer. */
+  async function happens(worker: Worker, event: 'online' | 'message', ms: number): Promise<boolean> {
+    const over = new AbortController();
+    const cancel = clock.after(ms, () => over.abort(OVER));
+    try {
+      await once(worker, event, { signal: over.signal });
+      return true;
+    } catch {
+      // The error was logged; a deadline is no error.
+      return false;
+    } finally {
+      cancel();
+    }
   }
 
   async function end(): Promise<void> {
@@ -74,28 +74,13 @@ export function createPatterns(clock: Clock, log: Log, entry?: URL): Patterns {
     thread ??= started();
     const running = await thread;
     const outcomes = new Uint8Array(new SharedArrayBuffer(tries.length));
-    if (running !== null && (await answered(running, { texts, tries, outcomes }, ms))) {
+    running?.postMessage({ texts, tries, outcomes } satisfies PatternOrder);
+    if (running !== null && (await happens(running, 'message', ms))) {
       stopIdling = clock.after(IDLE_MS, () => void end());
     } else await end();
     return Array.from(outcomes, (outcome) => {
       if (outcome === OUTCOME.matched) return 'matched';
       return outcome === OUTCOME.none ? 'not matched' : 'given up';
-    });
-  }
-
-  /** False: it took too long, or the thread failed. */
-  function answered(worker: Worker, order: PatternOrder, ms: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      const finish = (isDone: boolean) => {
-        stopWaiting();
-        worker.off('message', done).off('exit', failed);
-        resolve(isDone);
-      };
-      const done = () => finish(true);
-      const failed = () => finish(false);
-      const stopWaiting = clock.after(ms, failed);
-      worker.on('message', done).on('exit', failed);
-      worker.postMessage(order);
     });
   }
 

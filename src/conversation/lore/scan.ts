@@ -125,7 +125,7 @@ export function createScanner(patterns: Patterns, random: () => number): Scanner
   };
 }
 
-/** What a scan knows so far. */
+/** A scan, with all that it has found. */
 interface Scan extends ScanRequest, Scanner {
   effort: Effort;
   msLeft: number;
@@ -318,7 +318,7 @@ function joining(
   return matches;
 }
 
-export function entryName({ book, entry }: Pick<LoreMatch, 'book' | 'entry'>): string {
+export function entryName({ book, entry }: LoreMatch): string {
   const { name = '', keys = [] } = book.entries[entry] ?? {};
   return name || keys[0] || `entry ${entry + 1}`;
 }

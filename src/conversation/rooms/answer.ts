@@ -148,9 +148,10 @@ async function askOnce(
   const { settings, windows } = services;
   const { room, personaId, batch, meter, record, signal } = work;
   const { id: turnId, steps } = work.turn;
-  const { recalled, view, sizes, requestTokens } = context;
+  const { recalled, view, sizes, requestTokens, lore } = context;
   const { windowAfter, summary } = view;
-  record.saw({ recalled, summary, windowAfter, messages: sizes.messages, estimatedTokens: requestTokens });
+  const counts = { messages: sizes.messages, estimatedTokens: requestTokens };
+  record.saw({ recalled, summary, windowAfter, ...counts, ...(lore && { lore }) });
   const stopWaiting = services.clock.after(WAIT_MS, () => windows.giveWay());
   const cause = batch.findLast(({ author }) => author.kind !== 'persona');
   const paying = { ...services, model: record.watch(meter.model) };

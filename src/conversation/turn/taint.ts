@@ -10,6 +10,8 @@ const CHAT_CHARS = 120;
 export interface Trust {
   /** The window, its summary or the messages to answer contain untrusted text. */
   isTainted: boolean;
+  /** The persona's own text is that of strangers: what reaches out asks first, and nothing is marked. */
+  isOfStrangers?: boolean;
   /** Whether a person named this host in their own words. */
   isNamed(host: string): boolean;
 }
@@ -22,7 +24,7 @@ export async function reasonToAsk(
   trust: Trust,
 ): Promise<string | null> {
   if (tool.risk === 'high') return 'What it does cannot be foreseen, so a person decides.';
-  if (context.isTainted !== true) return null;
+  if (context.isTainted !== true && trust.isOfStrangers !== true) return null;
   const reach = await reachOf(tool, given, context);
   if (reach === null) return null;
   const outside = 'The persona has read words from outside, which may have led it to this';

@@ -1,0 +1,1 @@
+ALTER TABLE "given" ADD COLUMN "lore" text DEFAULT '' NOT NULL;

@@ -1,0 +1,1 @@
+ALTER TABLE `given` ADD `lore` text DEFAULT '' NOT NULL;
