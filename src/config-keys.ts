@@ -259,6 +259,7 @@ export const configKeys = z.strictObject({
   ),
   personas: section({
     natural: truth().default(false),
+    buttons: choice('used', 'always', 'off').default('used'),
     max_rounds: whole(1).default(3),
     max_replies: whole(1).default(8),
     character_max_chars: whole(100).default(40_000),

@@ -20,6 +20,7 @@ export function settingsOf(config: Config): Settings {
     natural: config.personas.natural,
     characterMaxChars: config.personas.characterMaxChars,
     lore: { scanDepth: config.lore.scanDepth, budgetTokens: config.lore.budgetTokens ?? null },
+    versionButtons: config.personas.buttons,
     callLimits: config.limits,
     approvalMs: config.approvals.minutes * MINUTE_MS,
     caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },

@@ -269,6 +269,8 @@ export interface Settings {
   lore: { scanDepth: number; budgetTokens: number | null };
   /** Whether a model decides who answers if nobody was named; and the caps on personas talking to each other. */
   natural: boolean;
+  /** `personas.buttons`: below an answer with versions, below every newest one, or nowhere. */
+  versionButtons: 'used' | 'always' | 'off';
   caps: { rounds: number; replies: number };
   limits: DailyLimitSettings;
 }

@@ -214,7 +214,8 @@ export interface HistoryStore {
   }): Promise<KeptVersion[]>;
   /** All versions of one change, newest first; empty if it is not kept any more. */
   changeWith(id: string): Promise<KeptVersion[]>;
-  markUndone(ids: readonly string[]): Promise<void>;
+  /** `isUndone` false: they hold again. */
+  markUndone(ids: readonly string[], isUndone?: boolean): Promise<void>;
   /** By id, with their titles. */
   titles(): Promise<{ id: ChatId; title: string }[]>;
 }

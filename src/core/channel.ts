@@ -186,8 +186,8 @@ export interface Channel extends ChannelTraits {
   /** `sent`, with the same id: the platform now shows exactly this part. `refused`: it never will. Never throws. */
   edit?(to: Recipient, platformMessageId: string, part: Part, options: SendOptions): Promise<SendResult>;
 
-  /** Best effort: never throws, never retries. */
-  remove?(to: Recipient, platformMessageId: string, options: SendOptions): Promise<void>;
+  /** Best effort: never throws, never retries. True: it is gone. */
+  remove?(to: Recipient, platformMessageId: string, options: SendOptions): Promise<boolean>;
 
   /** Idempotent; never throws. */
   react?(to: Recipient, platformMessageId: string, emoji: string, options: SendOptions): Promise<SendResult>;

@@ -131,6 +131,8 @@ export interface Memory extends MemoryDraft {
   appendDaily(chatId: ChatId, date: string, entry: string, options: WriteOptions): Promise<'added' | 'there'>;
   /** Newest first; per file all or none. 'changed': a tier was changed since, so this and the remaining files stay. */
   takeBack(change: Version[], signal?: AbortSignal): Promise<'done' | 'already' | 'changed'>;
+  /** The inverse: the same versions, as they were taken back. */
+  restore(change: Version[], signal?: AbortSignal): Promise<'done' | 'already' | 'changed'>;
   /** In every MEMORY.md, daily log, archive and clipboard of a chat, and in files that agents keep of it. */
   find(chatId: ChatId, phrase: Phrase, most: number, kept?: KeptByAgents): Promise<FoundLine[]>;
   /** From the same files, permanently: whole lines, in archives and transcripts only words. Returns them. */
@@ -182,6 +184,8 @@ export interface VersionStore {
     turnId?: string;
     /** Without those of an owner, as people may undo them in a chat. */
     ofPersonas?: boolean;
+    /** Only undone ones. */
+    undone?: boolean;
   }): Promise<Version[]>;
   promptMemory(room: RoomId, personaId: PersonaId): Promise<PromptMemory | null>;
 }

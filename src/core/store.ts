@@ -18,7 +18,16 @@ import type { Origins } from './origin.js';
 import type { HeardFeed } from './recall.js';
 import type { NewCommand, PendingCommand, Receipt, Received, StoredCommand } from './receipt.js';
 import type { TaskStore } from './task.js';
-import type { GroupRound, Measured, Step, StoredMessage, TranscriptStore, ViewStore } from './transcript.js';
+import type {
+  Anew,
+  GroupRound,
+  Measured,
+  NewestAnswer,
+  Step,
+  StoredMessage,
+  TranscriptStore,
+  ViewStore,
+} from './transcript.js';
 
 export interface StoredTurn {
   id: string;
@@ -29,6 +38,7 @@ export interface StoredTurn {
   crashes: number;
   steps: Step[];
   shown: ShownPart[];
+  anew?: Anew;
 }
 
 export interface Claim {
@@ -183,6 +193,8 @@ export interface TurnStore {
     measured: Measured | null;
     /** null: unchanged. */
     given: PromptMemory | null;
+    /** Buttons below the answer; they end when somebody says something new. */
+    offer?: Offer | undefined;
     now: number;
   }): Promise<{ first: Delivery | null } | 'lost'>;
   /** Returns the number of attempts. */
@@ -231,7 +243,14 @@ export interface CommandStore {
     now: number;
     deliveries: NewDelivery[];
     effects: CommandEffect[];
-  }): Promise<{ abortedTurn: string | null }>;
+    /** In place of `deliveries`, if an effect is refused. */
+    refused?: NewDelivery[];
+  }): Promise<{ abortedTurn: string | null; isRefused?: true }>;
+}
+
+export interface AnewStore {
+  newestAnswer(room: RoomId): Promise<NewestAnswer | null>;
+  stepsOf(turnId: string): Promise<Step[]>;
 }
 
 export type CommandEffect =
@@ -250,6 +269,10 @@ export type CommandEffect =
   | { kind: 'suppress'; room: RoomId; upTo: number }
   /** `versions` omits it from now on. */
   | { kind: 'undone'; versionId: string }
+  /** Begins a turn that says the newest answer anew, with these steps. Refused if that is another or the room is busy. */
+  | { kind: 'anew'; room: RoomId; turnId: string; anew: Anew; steps: readonly Step[] }
+  /** Nobody has heard the newest answer and what it answers; what is shown of it is removed. Refused as `anew` is. */
+  | { kind: 'unsay'; room: RoomId; messageId: number }
   /** A plain yes from this person in this room runs a command. Replaces their previous question. */
   | {
       kind: 'ask';
@@ -270,7 +293,8 @@ export interface RouteStore
     TurnStore,
     LiveStore,
     OutboxStore,
-    CommandStore {}
+    CommandStore,
+    AnewStore {}
 
 export interface Amount {
   tokens: number;

@@ -41,7 +41,7 @@ type TakenBack = Awaited<ReturnType<Memory['takeBack']>>;
 export function memoryWrites(
   options: MemoryWritesOptions,
   update: UpdateFile,
-): Pick<Memory, 'writeTier' | 'writeTiers' | 'appendDaily' | 'takeBack'> {
+): Pick<Memory, 'writeTier' | 'writeTiers' | 'appendDaily' | 'takeBack' | 'restore'> {
   const { groupsDir } = options;
   const withVersions = recording(options);
 
@@ -63,6 +63,7 @@ export function memoryWrites(
     },
 
     takeBack: (change, signal) => takeBack(groupsDir, update, change, signal),
+    restore: (change, signal) => restore(groupsDir, update, change, signal),
   };
 
   async function write(
@@ -143,6 +144,26 @@ async function takeBack(
   for (const { chatId, file, after } of change.filter(({ tier }) => tier === null)) {
     const path = dailyFile(groupsDir, chatId, /^memory\/(.+)\.md$/.exec(file)?.[1] ?? '');
     if (await update(path, (bytes) => bytes && withoutEntry(bytes, after), signal)) isDone = true;
+  }
+  return isDone ? 'done' : 'already';
+}
+
+/** Versions of turns: newest first. */
+async function restore(
+  groupsDir: string,
+  update: UpdateFile,
+  change: Version[],
+  signal?: AbortSignal,
+): Promise<TakenBack> {
+  const tiers = change.filter(({ tier }) => tier !== null);
+  const turned = tiers.map((each) => ({ ...each, before: each.after, after: each.before })).toReversed();
+  const outcome = await takeBack(groupsDir, update, turned, signal);
+  if (outcome === 'changed') return 'changed';
+  let isDone = outcome === 'done';
+  for (const { chatId, file, after } of change.filter(({ tier }) => tier === null).toReversed()) {
+    const path = dailyFile(groupsDir, chatId, /^memory\/(.+)\.md$/.exec(file)?.[1] ?? '');
+    const add = (bytes: Buffer | null) => (hasEntry(bytes, after) ? null : withEntry(bytes, after));
+    if (await update(path, add, signal)) isDone = true;
   }
   return isDone ? 'done' : 'already';
 }

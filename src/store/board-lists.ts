@@ -9,7 +9,7 @@ import { hearersIn, LAST_RESET, resetOf, stillHeard } from './feeds.js';
 import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
 
 /** A message as people saw it; `isOld`: it is older than a reset of its room. */
-const READABLE = `author_kind <> 'gateway' and (text <> '' or attachments is not null)`;
+const READABLE = `author_kind <> 'gateway' and state <> 'unsaid' and (text <> '' or attachments is not null)`;
 type ReadableRow = MessageRow & { isOld: number };
 const READ = `
   select ${MESSAGE_COLUMNS}, id <= ${LAST_RESET} as isOld from message

@@ -57,7 +57,7 @@ interface Unseen {
 }
 
 /** As the index says it: one over all messages would draw statements of the route away from what waits. */
-const IN_LOG = `room_id = @room and author_kind <> 'gateway'`;
+const IN_LOG = `room_id = @room and author_kind <> 'gateway' and state <> 'unsaid'`;
 const RESETS =
   'select persona_id as personaId, reset_at as resetAt from view where room_id = ? and reset_at > 0';
 const RESET_TIME = `

@@ -4,6 +4,7 @@ import { Fault } from '../core/errors.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { StoredCommand } from '../core/receipt.js';
 import type { CommandEffect, CommandStore, Lease } from '../core/store.js';
+import { beginAnew, saidBefore, takeBack } from './anew.js';
 import { changeChat, findChat, targetIn, toChat } from './chats.js';
 import * as db from './db.js';
 import { hearersIn } from './feeds.js';
@@ -41,27 +42,32 @@ function* takeCommand(id: number, { owner, now, leaseMs }: Lease): db.Verb<Store
   return stored;
 }
 
-function* finishCommand(finish: Parameters<CommandStore['finishCommand']>[0]) {
-  const { id, now, deliveries, effects } = finish;
+function* finishCommand(
+  finish: Parameters<CommandStore['finishCommand']>[0],
+): db.Verb<Awaited<ReturnType<CommandStore['finishCommand']>>> {
+  const { id, now, deliveries, refused, effects } = finish;
   const row = yield* db.one<{ roomId: RoomId; chatId: ChatId }>(FINISH, { id, now });
   const chat = row && (yield* findChat(row.chatId));
   if (!row || !chat) return { abortedTurn: null };
   let abortedTurn: string | null = null;
+  let isRefused = false;
   for (const effect of effects) {
-    abortedTurn = (yield* EFFECTS[effect.kind](effect as never, now)) ?? abortedTurn;
+    const ended = yield* EFFECTS[effect.kind](effect as never, now);
+    if (ended === false) isRefused = true;
+    else if (typeof ended === 'string') abortedTurn = ended;
   }
-  yield* putDeliveries(targetIn(row.roomId, chat, now), deliveries);
-  return { abortedTurn };
+  yield* putDeliveries(targetIn(row.roomId, chat, now), isRefused ? (refused ?? []) : deliveries);
+  return isRefused ? { abortedTurn, isRefused } : { abortedTurn };
 }
 
 type Effect<Kind extends CommandEffect['kind']> = Extract<CommandEffect, { kind: Kind }>;
 
-/** Each returns the turn that it aborted, if any. */
+/** Each returns the turn that it aborted, if any; false if it is refused. */
 const EFFECTS: {
   [Kind in CommandEffect['kind']]: (
     effect: Effect<Kind>,
     now: number,
-  ) => db.Verb<string | null> | db.Verb<void>;
+  ) => db.Verb<string | null> | db.Verb<void> | db.Verb<boolean>;
 } = {
   *reset(effect, now) {
     yield* endPersonalOffers(effect.room, now);
@@ -74,6 +80,8 @@ const EFFECTS: {
   leave: attend,
   voice: ({ chatId: id, voice }) => changeChat('voice', { id, voice }),
   undone: ({ versionId }) => db.tell('update version set undone = 1 where id = ?', versionId),
+  anew: beginAnew,
+  unsay: takeBack,
   ask: askQuestion,
   offer: addOffer,
   greet,
@@ -117,7 +125,7 @@ export function commandStore(database: db.Database): CommandStore {
 
 const STOPPED = 'Somebody stopped this before its outcome was known.';
 
-const OPEN_TURN = 'id roomId personaId batch';
+const OPEN_TURN = 'id roomId personaId batch anew';
 type OpenTurn = Some<typeof turn, typeof OPEN_TURN>;
 const turnsWhere = (where: string) => `select ${columns(OPEN_TURN)} from turn where room_id = ? and ${where}`;
 const RUNNING = turnsWhere(`state = 'running'`);
@@ -154,7 +162,8 @@ const DROP_REPLIES = `
   returning ${SEND_END}`;
 
 /** Ends a turn. Its messages count as answered, except those after `upTo`, which wait again. */
-function* abort({ id, roomId: room, personaId, batch }: OpenTurn, now: number, upTo: number): db.Verb<void> {
+function* abort({ anew, ...turn }: OpenTurn, now: number, upTo: number): db.Verb<void> {
+  const { id, roomId: room, personaId, batch } = turn;
   const again = yield* db.column<number>(WAIT_AGAIN, { id, batch, upTo });
   if (again.length > 0) {
     yield* db.tell(UNHEAR, { room, upTo, ids: JSON.stringify(again) });
@@ -166,7 +175,8 @@ function* abort({ id, roomId: room, personaId, batch }: OpenTurn, now: number, u
   yield* endCallsOf(chatId, id, now);
   const chat = yield* findChat(chatId);
   if (!chat) throw new Fault('internal', `room ${room} has no chat in the store`);
-  yield* stopShown({ id, personaId }, targetIn(room, chat, now));
+  const before = anew === null ? null : yield* saidBefore(room, { id, personaId }, JSON.parse(anew));
+  yield* stopShown({ id, personaId }, targetIn(room, chat, now), before);
   // If another turn runs beside a suspended one, it continues.
   yield* moveFence(room);
 }

@@ -134,7 +134,7 @@ interface SaidRow {
 const SAID_IN = `
   select id, room_id as room, id <= ${LAST_RESET} as isOld
   from message
-  where id > @after and id <= @upTo and alone(chat_id) = @chatId and author_kind <> 'gateway'
+  where id > @after and id <= @upTo and alone(chat_id) = @chatId and author_kind <> 'gateway' and state <> 'unsaid'
     and (text <> '' or words is not null or attachments is not null)
     and sent_at >= coalesce(@since, sent_at) and sent_at <= coalesce(@until, sent_at)
     and id > ${resetOf('message.room_id', '@by')}
@@ -167,7 +167,7 @@ const SAID_SINCE = `
   select chat_id as chatId, author_name as author, author_kind = 'person' as byPerson, text, sent_at as at
   from message
   where id > @after and id <= @upTo and text_in(chat_id, @chats) and text <> ''
-    and author_kind in ('person', 'persona') and reaction = 0 and id > ${LAST_RESET}
+    and author_kind in ('person', 'persona') and reaction = 0 and state <> 'unsaid' and id > ${LAST_RESET}
   order by id`;
 type WordsRow = Omit<SaidWords, 'byPerson'> & { byPerson: number };
 

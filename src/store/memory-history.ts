@@ -72,7 +72,7 @@ const OF_PERSONAS = `and cause not like '{"kind":"owner"%'`;
 // SQLite recompiles a statement whenever a bare LIMIT parameter is bound, but not for an expression; hence `+ 0`.
 const newestVersions = (which: string) => `
   select ${columns(VERSION)} from version where n in (
-    select n from version where chat_id = @chatId ${which} and undone = 0 order by n desc limit @most + 0)
+    select n from version where chat_id = @chatId ${which} order by n desc limit @most + 0)
   order by n desc`;
 
 export function versionStore(database: db.Database): VersionStore {
@@ -86,11 +86,13 @@ export function versionStore(database: db.Database): VersionStore {
         yield* db.tell(DROP_OLDEST, { chatId, personaId });
       }),
     dropVersion: (id) => database.write([], () => db.tell('delete from version where id = ?', id)),
-    versions: ({ chatId, personaId, most, turnId = null, ofPersonas = false }) =>
+    versions: ({ chatId, personaId, most, turnId = null, ofPersonas = false, undone = false }) =>
       database.read(function* () {
         const whose = personaId === null ? '' : 'and persona_id = @personaId';
         const by = turnId === null ? '' : `and ${BY_CAUSE}`;
-        const sql = newestVersions(`${whose} ${by} ${ofPersonas ? OF_PERSONAS : ''}`);
+        const sql = newestVersions(
+          `${whose} ${by} ${ofPersonas ? OF_PERSONAS : ''} and undone = ${undone ? 1 : 0}`,
+        );
         const rows = yield* db.all<VersionRow>(sql, { chatId, personaId, most, turnId });
         return rows.map((row) => ({ ...row, cause: JSON.parse(row.cause) }));
       }),
@@ -139,9 +141,10 @@ export function historyStore(database: db.Database): HistoryStore {
         const { chatId, personaId } = found;
         return (yield* db.all<KeptRow>(SAME_CHANGE, { chatId, personaId, turnId })).map(toKept);
       }),
-    markUndone: (ids) =>
+    markUndone: (ids, isUndone = true) =>
       database.write([], function* () {
-        for (const id of ids) yield* db.tell('update version set undone = 1 where id = ?', id);
+        const mark = `update version set undone = ${isUndone ? 1 : 0} where id = ?`;
+        for (const id of ids) yield* db.tell(mark, id);
       }),
     titles: () => database.read(() => db.all('select id, title from chat order by id')),
   };
@@ -166,7 +169,8 @@ const FLUSHED_TO = '(coalesce(flushed_heard, 0), coalesce(flushed_message, 0))';
 const traced = (from: string) =>
   `select message.chat_id as chatId, message.state, ${MESSAGE_COLUMNS} ${from}`;
 const BELOW = traced(
-  'from message where id < @below and id >= @atLeast and alone(chat_id) = @chatId order by id desc',
+  `from message
+  where id < @below and id >= @atLeast and alone(chat_id) = @chatId and state <> 'unsaid' order by id desc`,
 );
 // Two queries, because each has its own index.
 const ITS_ID = 'chat_id = ? and platform_message_id = ?';
@@ -177,6 +181,7 @@ const SENT = traced(`
   from outbox join turn on turn.id = outbox.turn_id join message on message.id = (
     select reply.id from message as reply
     where reply.id > turn.first_message and reply.turn_id = turn.id and reply.author_kind = 'persona'
+      and reply.state <> 'unsaid'
     order by reply.id limit 1)
   where outbox.chat_id = ? and outbox.platform_message_id = ? and outbox.origin like 'turn:%'`);
 // Any part of the reply: people may reply to a part other than the one with the note.

@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
 import { accessStore } from './access.js';
+import { anewStore } from './anew.js';
 import { boardFeed } from './board.js';
 import { boardLists } from './board-lists.js';
 import { operationsFeed } from './board-operations.js';
@@ -94,6 +95,7 @@ export function storeOn(db: Database): Store {
     ...liveStore(db),
     ...outboxStore(db),
     ...commandStore(db),
+    ...anewStore(db),
     // Not on the route
     ...chatStore(db),
     ...accessStore(db),

@@ -243,7 +243,7 @@ export function outboxStore(database: db.Database): OutboxStore {
 const STOPPED_MARK = ' …\n(stopped)';
 const FITS_BELOW = 1_800;
 
-interface ShownParts {
+export interface ShownParts {
   parts: ShownPart[];
   crashes: number;
 }
@@ -258,12 +258,20 @@ export function* removeShown(turnId: string): db.Verb<void> {
   yield* db.tell('delete from shown where turn_id = ?', turnId);
 }
 
-/** The turn was stopped: marks the visible part as stopped. To be called within a transaction. */
-export function* stopShown(turn: { id: string; personaId: string }, to: SendTarget): db.Verb<void> {
+/** The turn was stopped: marks the visible part as stopped. `before`: what it would have replaced, and stays. To be called within a transaction. */
+export function* stopShown(
+  turn: { id: string; personaId: string },
+  to: SendTarget,
+  before: NewDelivery[] | null,
+): db.Verb<void> {
   const { parts, crashes } = yield* shownParts(turn.id);
   const last = parts.at(-1);
   if (last === undefined) return;
   yield* removeShown(turn.id);
+  if (before !== null) {
+    yield* putDeliveries(to, withShown(turn, { parts, crashes }, before));
+    return;
+  }
   const fits = last.body.text.length <= FITS_BELOW;
   const entries = parts.map((part, n) => {
     const isEnd = fits && part === last;
@@ -364,8 +372,9 @@ const RECORDED_IN = `
         and newer.persona_id = outbox.persona_id and newer.finished_at > outbox.finished_at)
   union all ${newestIn('message')} union all ${newestIn('command')} union all ${newestIn('outbox')}`;
 const SHOWN_IN = `
-  select parts from shown join turn on turn.id = shown.turn_id join room on room.id = turn.room_id
-  where room.chat_id = @chatId`;
+  select parts from shown
+  where @chatId = (
+    select room.chat_id from turn join room on room.id = turn.room_id where turn.id = shown.turn_id)`;
 const NEWEST_SENT = `
   select address, platform_message_id as platformMessageId from outbox
   where id > (select max(id) from outbox) - ${NEWEST_ENTRIES} and alone(channel) = ?

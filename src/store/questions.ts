@@ -48,6 +48,12 @@ export function* endOffer(key: string, now: number): db.Verb<void> {
   yield* db.tell(endOffers('key = @key'), { key, now });
 }
 
+/** Ends the buttons below the newest answer. False if there are none. */
+export function* endOffersOf(room: RoomId, now: number): db.Verb<boolean> {
+  const where = `room_id = @room and sender_id = '' and options like '%{"name":"again"%'`;
+  return (yield* db.run(endOffers(where), { room, now })) > 0;
+}
+
 /** Ends the offers to one person; the others are not part of the room's conversation. */
 export function* endPersonalOffers(room: RoomId, now: number): db.Verb<void> {
   yield* db.tell(endOffers(`room_id = @room and sender_id <> ''`), { room, now });

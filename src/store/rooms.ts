@@ -19,7 +19,8 @@ import type {
   RoomStore,
   StoredTurn,
 } from '../core/store.js';
-import type { Step, StoredMessage } from '../core/transcript.js';
+import type { Anew, StoredMessage } from '../core/transcript.js';
+import { leaveVersions, shownAtFirst, stepsOf } from './anew.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import * as db from './db.js';
 import { interruptLeft } from './journal.js';
@@ -110,7 +111,7 @@ function toWaiting(row: WaitingRow): StoredMessage {
 const OCCUPY = `
   update room set lease_owner = @holder, lease_until = @until, fence = fence + 1, exchange = @exchange,
     turns_for_bots = case cast(@forBots as bigint) when 1 then turns_for_bots + 1 when 0 then 0 else turns_for_bots end
-  where id = @room and fence = @fence and ${IS_FREE} returning newest_message`;
+  where id = @room and fence = @fence and ${IS_FREE} returning newest_message as heardAfter, anew`;
 const ADD_TURN = `
   insert into turn (id, room_id, persona_id, state, started_at, batch, first_message)
   values (@id, @room, @personaId, 'running', @now, @batch, @first)`;
@@ -124,7 +125,7 @@ function* hear(zone: Zone, heard: HeardNow): db.Verb<Claim | null> {
   const { seen, lease, turn, noted, hearers, exchange, spent } = heard;
   const { room, fence } = seen;
   const { owner, now } = lease;
-  const heardAfter = yield* db.value<number>(
+  const occupied = yield* db.one<{ heardAfter: number; anew: number | null }>(
     OCCUPY,
     bound({
       ...{ room, fence, owner, now, exchange, holder: turn && owner, until: now + lease.leaseMs },
@@ -132,7 +133,8 @@ function* hear(zone: Zone, heard: HeardNow): db.Verb<Claim | null> {
       forBots: turn === null && heard.forBots ? null : heard.forBots,
     }),
   );
-  if (heardAfter === undefined) return null;
+  if (occupied === undefined) return null;
+  const { heardAfter, anew } = occupied;
   if (turn) {
     const { id, personaId } = turn;
     const batch = [...turn.batch].sort((a, b) => a - b);
@@ -148,6 +150,7 @@ function* hear(zone: Zone, heard: HeardNow): db.Verb<Claim | null> {
       throw new Fault('internal', `not all of the messages ${all.join(', ')} are waiting in ${room}`);
     }
   }
+  if (anew !== null) yield* leaveVersions(room, anew, all, now);
   const addressed = new Set(turn ? [turn.personaId, ...turn.addressed] : []);
   for (const personaId of addressed) yield* noteHeard(room, personaId, true, heardAfter, taken);
   for (const personaId of hearers) {
@@ -166,9 +169,9 @@ const CLAIM = `
   update room set lease_owner = @owner, lease_until = @until, fence = fence + 1
   where id = @room and fence = @fence and ${IS_FREE}`;
 const UNFINISHED_TURN = `
-  select ${columns('id personaId startedAt attempts crashes batch', 'turn')}
+  select ${columns('id personaId startedAt attempts crashes batch anew', 'turn')}
   from room join turn on turn.id = ${UNFINISHED} where room.id = ?`;
-type UnfinishedRow = Omit<StoredTurn, 'steps' | 'shown'> & { batch: string };
+type UnfinishedRow = Omit<StoredTurn, 'steps' | 'shown' | 'anew'> & { batch: string; anew: string | null };
 const GO_ON = `
   update turn set state = 'running', waits_for = null, waits_until = null where id = ? and state = 'ready'`;
 const BATCH = `
@@ -187,12 +190,13 @@ function* claim(seen: { room: RoomId; fence: number }, lease: Lease): db.Verb<Cl
   const row = yield* db.one<UnfinishedRow>(UNFINISHED_TURN, room);
   if (!row) return { claim: claimed, turn: null, batch: [] };
   yield* db.tell(GO_ON, row.id);
-  const { batch, ...turn } = row;
-  const bodies = yield* db.column<string>('select body from step where turn_id = ? order by n', row.id);
-  const steps = bodies.map((body): Step => JSON.parse(body));
+  const { batch, anew: how, ...turn } = row;
+  const anew: Anew | undefined = how === null ? undefined : JSON.parse(how);
+  const steps = yield* stepsOf(row.id);
+  const { parts: shown } = yield* shownAtFirst(room, row.id, anew);
   return {
     claim: claimed,
-    turn: { ...turn, steps, shown: (yield* shownParts(row.id)).parts },
+    turn: { ...turn, steps, shown, ...(anew && { anew }) },
     batch: (yield* db.all<MessageRow>(BATCH, batch)).map(toMessage),
   };
 }

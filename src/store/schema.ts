@@ -18,7 +18,7 @@ import type { JournalEntry, Results } from '../core/journal.js';
 import type { StoredAttachment } from '../core/media.js';
 import type { Cause, Tier } from '../core/memory.js';
 import type { TaskEvent, TaskRequest, TaskResult } from '../core/task.js';
-import type { GroupRound, Step, StoredReply } from '../core/transcript.js';
+import type { Anew, GroupRound, Step, StoredReply } from '../core/transcript.js';
 
 const flag = () => integer({ mode: 'boolean' });
 const json = <Value>() => text({ mode: 'json' }).$type<Value>();
@@ -78,6 +78,7 @@ export const room = table('room', {
   ...numbers('lastReplyAt?'),
   newestPlatformId: text(), // Of a person's last message or command: where catching up starts.
   exchange: json<GroupRound>(), // The current one between personas; null if none.
+  ...numbers('anew?'), // The answer below which buttons stand, or of which other versions are kept.
   ...counts('turnsForBots revision newestMessage'), // Turns for bots: in a row. The revision grows when what was heard changes.
 }).with((t) => [index('room_exchange').on(t.id).where(sql`${t.exchange} is not null`)]);
 
@@ -91,7 +92,7 @@ export const message = table('message', {
   ...flags('administrator mentionsBot'),
   platformMessageId: text(), // null for a persona's message: its parts have their ids in the outbox.
   ...flags('edited'), // An edit of a message already in a turn: a waiting row of its own, with the same platform id.
-  state: oneOf('waiting', 'done').notNull(), // waiting: to be answered or noted.
+  state: oneOf('waiting', 'done', 'unsaid').notNull(), // waiting: to be answered or noted; unsaid: heard by nobody any more.
   turnId: text(), // The turn that answers or said it. While that runs, an edit becomes a message of its own.
   words: text(), // The sender's own, if `text` also describes files; else null.
   ...marks('quiet'), // Heard, but never answered.
@@ -101,6 +102,7 @@ export const message = table('message', {
   forwardedFrom: text(), // The original author of a forward, empty if unknown; null if it is not a forward.
   ...marks('tainted'), // Untrusted text: a forward, a file, a stranger, or an answer to such text.
   mentions: json<string[]>(), // Names in the text that the sender did not type and that could pass for an address.
+  ...numbers('saying? version?'), // Of an answer said anew: the id of its first version, and its number.
 }).with((t) => [
   uniqueIndex('message_twin')
     .on(t.chatId, t.moves, t.twin)
@@ -111,6 +113,7 @@ export const message = table('message', {
   index('message_edited').on(t.chatId, t.account, t.moves, t.platformMessageId).where(sql`${t.edited} = 1`),
   index('message_in_room').on(t.roomId, t.id).where(sql`${t.authorKind} <> 'gateway'`),
   index('message_waiting').on(t.roomId, t.id).where(sql`${t.state} = 'waiting'`),
+  index('message_versions').on(t.saying, t.version).where(sql`${t.saying} is not null`),
 ]);
 
 /**
@@ -241,6 +244,7 @@ export const turn = table('turn', {
   ...marks('usedTools'),
   batch: json<number[]>().notNull(), // Oldest first.
   ...counts('firstMessage'), // The oldest of them: a reset at or after it forgets the turn.
+  anew: json<Anew>(), // If it says an answer anew.
 }).with((t) => [
   uniqueIndex('turn_running').on(t.roomId).where(sql`${t.state} = 'running'`),
   index('turn_suspended').on(t.roomId).where(sql`${t.state} in ('suspended', 'ready')`),

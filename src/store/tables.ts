@@ -252,7 +252,7 @@ export const TABLES: KeptTable[] = [
   { ...kept('version', 'n', 'at', 'at < @before'), words: { before: plain, after: plain }, isWhole: true },
   { name: 'step', key: 'turn_id n', of: 'turn', words: { body: STEP }, old: `${IS_OVER} or ${IS_FORGOTTEN}` },
   { name: 'shown', key: 'turn_id', of: 'turn', words: { parts: json({ text: plain }) }, isCopy: true },
-  { name: 'turn', key: 'id', of: 'turn', old: IS_OVER },
+  { name: 'turn', key: 'id', of: 'turn', words: { anew: json({ text: plain }) }, isCopy: true, old: IS_OVER },
   { name: 'view', key: 'room_id persona_id', of: 'room', words: { summary: plain } },
   { name: 'given', key: 'room_id persona_id', of: 'room', words: GIVEN },
   { name: 'job_run', key: 'job_id slot attempt', old: `job_id in (select id from job where ${IS_OLD_JOB})` },

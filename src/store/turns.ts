@@ -10,7 +10,16 @@ import type { PromptMemory } from '../core/memory.js';
 import type { Usage } from '../core/model.js';
 import type { ReceiptOf } from '../core/receipt.js';
 import type { Claim, TurnStore } from '../core/store.js';
-import type { Step } from '../core/transcript.js';
+import type { Anew, Step } from '../core/transcript.js';
+import {
+  keepVersions,
+  leftOver,
+  makeWay,
+  numberVersion,
+  removeButtons,
+  saidBefore,
+  shownAtFirst,
+} from './anew.js';
 import { CHAT_COLUMNS, type ChatRow, targetIn } from './chats.js';
 import * as db from './db.js';
 import { callCameBack, interruptTurn, writeJournal } from './journal.js';
@@ -169,6 +178,8 @@ export function approvalStore(database: db.Database): ApprovalStore {
 type Finish = Parameters<TurnStore['finish']>[0];
 interface FinishedRow extends ChatRow, Record<keyof PromptMemory, string | null> {
   personaId: PersonaId;
+  anew: string | null;
+  anewInRoom: number | null;
   isBusy: number;
   shown: string | null;
   shownCrashes: number | null;
@@ -179,7 +190,7 @@ const GIVEN_UP = 'The turn was given up before its outcome was known.';
 
 // Everything needed to end a turn, in one query.
 const FINISHED = `
-  select turn.persona_id as personaId, ${CHAT_COLUMNS}, shown.parts as shown, shown.crashes as shownCrashes,
+  select turn.persona_id as personaId, turn.anew, room.anew as anewInRoom, ${CHAT_COLUMNS}, shown.parts as shown, shown.crashes as shownCrashes,
     exists (select 1 from outbox where chat_id = room.chat_id and finished_at is null) as isBusy,
     ${columns(PROMPT_SNAPSHOT, 'given')}
   from room join turn on turn.id = @turnId and turn.room_id = room.id and turn.state = 'running'
@@ -198,19 +209,40 @@ const MEASURE = `
 const SET_SNAPSHOT = upsert('given', 'roomId personaId', PROMPT_SNAPSHOT);
 
 /** Adds the reply to the transcript and the exchange, and releases the room. */
-function* sayAndLeave(row: FinishedRow, finish: Finish): db.Verb<void> {
-  const { claim, turnId, reply, exchange, now } = finish;
+function* sayAndLeave(row: FinishedRow, anew: Anew | null, finish: Finish): db.Verb<void> {
+  const { claim, turnId, reply, exchange, offer, now } = finish;
   const { room } = claim;
   if (reply === null) {
     yield* db.tell(LEAVE, { room, exchange: exchange && JSON.stringify(exchange) });
     return;
   }
   const { personaId } = row;
-  const { addressed, hearers, wordless = false, tainted = false } = finish;
+  const { wordless = false, tainted = false } = finish;
+  const { addressed, hearers } = anew ? yield* makeWay(room, turnId, anew) : finish;
   const said = { room, personaId, text: reply, wordless, tainted, turnId, addressed, hearers, now };
   const id = yield* speak(row, said);
+  if (anew) yield* numberVersion(id, anew);
+  // Buttons of an earlier answer, if nobody has spoken since.
+  if (row.anewInRoom !== null && !anew) yield* removeButtons(room, row.anewInRoom, now);
+  if (anew || offer) yield* keepVersions(room, id, offer, now);
   const goesOn = exchange && { ...exchange, said: [...exchange.said, { id, by: personaId }] };
   yield* db.tell(LEAVE_AFTER_WORDS, { room, exchange: goesOn && JSON.stringify(goesOn), personaId, now, id });
+}
+
+/** The deliveries with the parts that show them already. */
+function* entriesOf(row: FinishedRow, anew: Anew | null, { claim, turnId, reply, deliveries }: Finish) {
+  const turn = { id: turnId, personaId: row.personaId };
+  if (row.shown === null && anew === null) return deliveries;
+  if (row.shown !== null) yield* removeShown(turnId);
+  const noted = row.shown === null ? null : { parts: JSON.parse(row.shown), crashes: row.shownCrashes ?? 0 };
+  if (anew === null) return noted ? withShown(turn, noted, deliveries) : deliveries;
+  if (reply === null) {
+    // What was shown of another version goes; nothing was, unless it was noted.
+    const before = noted ? withShown(turn, noted, yield* saidBefore(claim.room, turn, anew)) : [];
+    return [...before, ...deliveries];
+  }
+  const shown = noted ?? (yield* shownAtFirst(claim.room, turnId, anew));
+  return [...withShown(turn, shown, deliveries), ...(yield* leftOver(claim.room, turnId, anew))];
 }
 
 function* keepSnapshot(room: RoomId, row: FinishedRow, given: PromptMemory): db.Verb<void> {
@@ -228,13 +260,9 @@ function* finish(zone: Zone, ending: Finish): db.Verb<Awaited<ReturnType<TurnSto
   yield* db.tell(END, { turnId, outcome, now });
   // Only a turn that was given up leaves calls without a stored outcome.
   if (outcome !== 'answered') yield* interruptTurn(turnId, GIVEN_UP, now);
-  yield* sayAndLeave(row, ending);
-  let entries = ending.deliveries;
-  if (row.shown !== null) {
-    const shown = { parts: JSON.parse(row.shown), crashes: row.shownCrashes ?? 0 };
-    entries = withShown({ id: turnId, personaId }, shown, entries);
-    yield* removeShown(turnId);
-  }
+  const anew: Anew | null = row.anew === null ? null : JSON.parse(row.anew);
+  const entries = yield* entriesOf(row, anew, ending);
+  yield* sayAndLeave(row, anew, ending);
   const first = yield* putDeliveries(
     targetIn(room, row, now),
     entries,

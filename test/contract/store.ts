@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe } from 'vitest';
 import type { Store } from '../../src/core/store.js';
 import { accessContract } from './store/access.js';
+import { anewContract } from './store/anew.js';
 import { approvalContract } from './store/approvals.js';
 import { boardContract } from './store/board.js';
 import { boardListContract } from './store/board-lists.js';
@@ -82,6 +83,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     fileContract(under);
     traceContract(under);
     commandContract(under);
+    anewContract(under);
     offerContract(under);
     recoveryContract(under);
     roomContract(under);

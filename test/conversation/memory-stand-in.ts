@@ -183,6 +183,7 @@ export function standIn(): StandIn {
       if (more.length > 0) await memory.takeBack(more);
       return 'done';
     },
+    restore: async () => 'changed',
     find: async (_chatId, phrase, most) =>
       allLines()
         .filter(({ text }) => phrase.isIn(text))

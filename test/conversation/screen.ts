@@ -98,7 +98,9 @@ function createScreen(clock: ManualClock, given: ScreenOptions): Screen {
         }),
       async remove(_to, id, options) {
         note('remove', '', options);
+        const before = screen.messages.length;
         screen.messages = screen.messages.filter((each) => each.id !== id);
+        return screen.messages.length < before;
       },
       ...(given.previews === undefined
         ? {}

@@ -160,7 +160,8 @@ export interface WorkbenchOptions {
   /** The channel shows choices as buttons. */
   buttons?: true;
   /** Optional abilities of the channel. */
-  can?: Pick<Channel, 'typedAtMost' | 'voiceNotes' | 'react' | 'reactions' | 'watermark' | 'wasDelivered'>;
+  can?: Partial<Pick<Channel, 'send' | 'edit' | 'remove'>> &
+    Pick<Channel, 'typedAtMost' | 'voiceNotes' | 'react' | 'reactions' | 'watermark' | 'wasDelivered'>;
   /** Limits of the channel. Default: none. */
   limits?: Partial<ChannelLimits>;
   /** Display names of the bot. */
@@ -200,6 +201,7 @@ export const SETTINGS: Settings = {
   natural: false,
   characterMaxChars: 40_000,
   lore: { scanDepth: 2, budgetTokens: null },
+  versionButtons: 'used',
   caps: { rounds: 3, replies: 8 },
   limits: {
     ...{ messagesPerMinute: null, tokensPerChat: null, tokensPerPersona: null, tokensPerPerson: null },

@@ -91,7 +91,10 @@ export function createBoardChannel({ folder, userName, clock, newId }: BoardChan
       note(chatOf(to));
       return { kind: 'sent', platformMessageId };
     },
-    remove: async (to) => note(chatOf(to)),
+    async remove(to) {
+      note(chatOf(to));
+      return true;
+    },
     react: async (to, _platformMessageId, _emoji, { key }) => shown(to, key),
     fetch: ({ source }, { maxBytes }) => uploads.fetch(source, maxBytes),
 

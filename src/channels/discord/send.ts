@@ -202,21 +202,22 @@ export async function remove(
   to: Recipient,
   id: string,
   options: SendOptions,
-): Promise<void> {
-  if (unknownMessage(to, id) !== null) return;
+): Promise<boolean> {
+  if (unknownMessage(to, id) !== null) return false;
   // If the author is unknown, the bot may have permission to delete other people's messages.
   const by = await webhooks.saidBy(to, id, options).catch((): SaidBy => BOT);
   for (const way of by.kind === 'webhook' ? [by, BOT] : [BOT]) {
     try {
       await api.call(callOn(way, 'DELETE', to, id), options.signal);
-      return;
+      return true;
     } catch (error) {
       const failure = failureOf(error);
       if (way.kind === 'webhook') webhooks.noteFailure(way.webhook, failure);
       log.debug({ channel: 'discord', reason: failure.reason }, 'removing a message failed');
-      if (!isRefusal(failure)) return;
+      if (!isRefusal(failure)) return false;
     }
   }
+  return false;
 }
 
 /** The bot's reaction to a message. It is the account's, for any persona. Never throws. */

@@ -90,13 +90,14 @@ export function createChanges({ bots, linkPreviews, log }: Senders) {
 
     async remove(to, platformMessageId, { signal }) {
       const author = authorOf(platformMessageId);
-      if (author === null) return;
+      if (author === null) return false;
       const { api } = author.bot;
       const request = { chat_id: chatId(to.address), message_id: author.number };
       const limits = { signal, chat: to.address };
       const done = await api.attempt((raw, ended) => raw.deleteMessage(request, ended), limits);
-      if ('answer' in done) return;
+      if ('answer' in done) return true;
       log.debug({ channel: 'telegram', reason: done.failure.reason }, 'could not delete a message');
+      return false;
     },
 
     async react(to, platformMessageId, sign, { speaker, signal }) {

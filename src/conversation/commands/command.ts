@@ -39,6 +39,8 @@ export interface CommandAnswer {
   text: string;
   /** Changes in the store, in one transaction with the answer. */
   effects?: CommandEffect[];
+  /** The text if an effect is refused, because things changed meanwhile. */
+  refused?: string;
   /** At most 25 options, one of which may be chosen, once, by the person who asked. An `ask` effect asks the same. */
   choices?: { options: OfferedOption[]; forMs: number };
   /** Other chats that got a message. */

@@ -1,4 +1,5 @@
 /** All chat commands, in the order of `/help`. */
+import { again, edit, goOn, undo } from './anew.js';
 import type { ChatCommand } from './command.js';
 import { memory } from './memory.js';
 import { approve, deny, pairing } from './owners.js';
@@ -8,7 +9,22 @@ import { schedule } from './schedule.js';
 import { skill, skills } from './skills.js';
 import { help, status, usage, whoami } from './status.js';
 
-const TALK = [start, reset, persona, memory, archive, schedule, skills, skill, voice, stop];
+const TALK = [
+  start,
+  reset,
+  again,
+  goOn,
+  edit,
+  undo,
+  persona,
+  memory,
+  archive,
+  schedule,
+  skills,
+  skill,
+  voice,
+  stop,
+];
 export const COMMANDS: readonly ChatCommand[] = [...TALK, approve, deny, status, usage, whoami, help];
 
 export const COMMAND_NAMES: ReadonlySet<string> = new Set(

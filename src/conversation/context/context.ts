@@ -6,7 +6,7 @@ import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { LoreSeen } from '../../core/lorebook.js';
 import type { PromptMemory, SeenTier } from '../../core/memory.js';
 import type { ModelMessage } from '../../core/model.js';
-import { block, UNTRUSTED } from '../../core/origin.js';
+import { block, element, UNTRUSTED } from '../../core/origin.js';
 import { isOfStrangers, type Persona } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
 import { type StoredMessage, type ViewRecord, wordsBy } from '../../core/transcript.js';
@@ -59,6 +59,19 @@ export interface ContextRequest {
   now: number;
   /** Waiting time of the batch's oldest message; null unless the reply has to mention it. */
   lateByHours: number | null;
+  /** For a turn that says an answer anew. */
+  anew?: AnewRequest | undefined;
+}
+
+interface AnewRequest {
+  /** Messages that are left out: the answer that it replaces. */
+  except: number[];
+  /** The answer before is continued: what it answers stays in the history. */
+  goesOn: boolean;
+  /** At the end of the request. */
+  note: string;
+  /** What somebody wants the answer to be like. */
+  said?: StoredMessage;
 }
 
 /** Share of the remaining space for the messages to answer. */
@@ -68,15 +81,24 @@ export async function buildContext(
   services: Services & { lastRequests: LastRequests },
   request: ContextRequest,
 ): Promise<TurnContext> {
-  const { personaId, personas, batch, tools, now, authorisation } = request;
+  const { personaId, personas, batch, tools, now, authorisation, anew } = request;
   await prepareFiles(services, request);
   const last = services.lastRequests.of(request);
   const perspective = perspectiveOf(services, personaId, personas, tools);
-  const window = await readWindow(services, request.room, perspective, batch, last.window);
+  const toAnswer = anew?.goesOn ? [] : batch;
+  const window = await readWindow(
+    services,
+    request.room,
+    perspective,
+    toAnswer,
+    anew ? null : last.window,
+    anew?.except,
+  );
   const seesWorkspace = services.workspace !== undefined && (await isOwnersOrder(authorisation));
   const begun = { prefix: last.prefix, drawn: services.lastRequests.drawn(window.view, now) };
   const known = await gatherKnowledge(services, request, tools, begun, now, seesWorkspace);
-  services.lastRequests.keep(request, { prefix: known.prefix, window: window.stored });
+  const kept = anew ? {} : { window: window.stored };
+  services.lastRequests.keep(request, { prefix: known.prefix, ...kept });
   const recollection = await recalledFor(services, request, window, known.promptMemory);
   const { view } = window;
   const { lore, before, behind } = await loreFor(services, request, window, known);
@@ -98,6 +120,7 @@ export async function buildContext(
       recalledText(recollection) +
       before +
       askedText(request, window.asked, known.perspective, Math.max(1_000, budget - around)) +
+      anewText(anew, known.perspective) +
       behind,
     window.asked.flatMap(({ message }) => images.get(message.id) ?? []),
   );
@@ -243,6 +266,16 @@ function askedText(
   }
   return late + topic + kept.join('\n');
 }
+
+function anewText(anew: AnewRequest | undefined, perspective: Perspective): string {
+  if (anew === undefined) return '';
+  const wish = anew.said
+    ? `\n${element('event', { about: 'your answer' }, WISHED)}\n${userLine(anew.said, perspective)}`
+    : '';
+  return wish + (anew.note === '' ? '' : `\n${anew.note}`);
+}
+
+const WISHED = 'You are asked to answer the above anew, with this wish:';
 
 /** Index of the first of the newest entries that fit; older ones are dropped from this request. */
 function newestWithin(sizes: number[], most: number): number {

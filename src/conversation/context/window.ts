@@ -52,11 +52,12 @@ export async function readWindow(
   perspective: Perspective,
   batch: readonly StoredMessage[],
   last: StoredWindow | null,
+  except: readonly number[] = [],
 ): Promise<WindowContent> {
   const { compactAfterMessages, overheardMessages } = settings;
   const { personaId } = perspective;
   const limit = compactAfterMessages * ROWS_PER_WINDOW + batch.length;
-  const ask = { room, personaId, limit, overheard: overheardMessages, except: [] };
+  const ask = { room, personaId, limit, overheard: overheardMessages, except };
   const stored = (last && (await continued(store, ask, last))) ?? (await store.window(ask));
   const { view, more, steps } = stored;
   const heard = asShown(stored.messages);

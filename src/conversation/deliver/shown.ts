@@ -6,6 +6,8 @@ import { ASK_AGAIN_MS, askPlatform } from './uncertain.js';
 
 /** Sent if an unwanted message may be shown: the platform returns the existing one, which is then removed. */
 const PLACEHOLDER: Part = { text: '…', marks: [] };
+/** In place of a message that cannot be removed. */
+const DASH: Part = { text: '–', marks: [] };
 /** Time a final reply waits for a running change, and then for it to settle after the cut-off. */
 const PATIENCE_MS = 2_000;
 const REST_MS = 500;
@@ -26,7 +28,11 @@ export function isShown(sender: Sender, { shown, body }: Delivery): boolean {
 }
 
 export function isSamePart(a: Part | undefined, b: Part): boolean {
-  return a !== undefined && JSON.stringify([a.text, a.marks]) === JSON.stringify([b.text, b.marks]);
+  return a !== undefined && contentOf(a) === contentOf(b);
+}
+
+function contentOf({ text, marks, choices }: Part): string {
+  return JSON.stringify([text, marks, choices]);
 }
 
 /** An empty part: a message shown for it has to be removed. */
@@ -55,8 +61,13 @@ export async function sendShown(
   channel: Channel,
 ): Promise<boolean> {
   forget(sender, delivery);
-  if (channel.edit && platformMessageId !== null) {
+  if (platformMessageId !== null && (channel.edit || isBlank(delivery.body))) {
     return complete(sender, delivery, platformMessageId, channel);
+  }
+  // Where nothing is edited, the new text replaces the old one at the end of the chat.
+  if (platformMessageId !== null) {
+    await sendAnew(sender, delivery, channel);
+    return false;
   }
   const body = isBlank(delivery.body) ? PLACEHOLDER : delivery.body;
   const result = await channel.send(recipientOf(delivery), body, optionsOf(sender, delivery));
@@ -81,7 +92,11 @@ async function complete(
   const { id, chatId, body } = delivery;
   const options = optionsOf(sender, delivery);
   if (isBlank(body)) {
-    await channel.remove?.(recipientOf(delivery), platformMessageId, options);
+    const isGone = await channel.remove?.(recipientOf(delivery), platformMessageId, options);
+    // An answer that was taken back must not stay legible, where the platform deletes it no more.
+    if (!isGone && delivery.origin.startsWith('undo:')) {
+      await channel.edit?.(recipientOf(delivery), platformMessageId, DASH, options);
+    }
     return insist(sender, () => store.settle(id, { kind: 'dropped', reason: 'taken back' }, clock.now()));
   }
   const result = await channel.edit?.(recipientOf(delivery), platformMessageId, body, options);

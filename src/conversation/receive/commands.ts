@@ -77,7 +77,8 @@ export class CommandLane {
       each.kind === 'ask' && offer ? { ...each, offer: offer.key } : each,
     );
     if (offer) effects.push({ kind: 'offer', ...offer });
-    const finish = { id, now: clock.now(), effects, deliveries };
+    const refused = answer.refused && (await this.deliveriesFor(command, { text: answer.refused }, null));
+    const finish = { id, now: clock.now(), effects, deliveries, ...(refused && { refused }) };
     const { abortedTurn } = await this.insist({ command: id }, () => store.finishCommand(finish));
     if (abortedTurn) scheduler.abort(room, abortedTurn);
     // Also abort a run that has not begun a turn yet.

@@ -17,6 +17,17 @@ import type { LiveReply, MeteredModel } from '../services.js';
 import { isTainted, openCalls, type StepExtras, stepMessages } from '../turn/steps.js';
 import { pressureOf, requestTokens, tokensOf } from '../turn/tokens.js';
 import { runTurn, type TurnOutcome } from '../turn/turn.js';
+import {
+  asDifferent,
+  continued,
+  isSameText,
+  prepareAnew,
+  requestAnew,
+  type SayingAnew,
+  sayGiven,
+  THE_SAME,
+  wishOf,
+} from './anew.js';
 import { fail, tellPersonaFaults } from './failure.js';
 import { withFiles } from './files.js';
 import { type Finished, finish, saidBy } from './finish.js';
@@ -27,6 +38,7 @@ export type AnswerEnd = Finished | { kind: 'suspended'; alarm: Alarm | null };
 
 /** A turn with its request. */
 interface Answering extends Turn, ContextRequest {
+  anewSaid: SayingAnew | null;
   meter: MeteredModel;
   record: TurnRecorder;
   signal: AbortSignal;
@@ -44,14 +56,19 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
   const { chat, room, turn } = begun;
   const record = records.open({ turnId: turn.id, chatId: chat.id, room, personaId: turn.personaId }, signal);
   try {
+    const anewSaid = await prepareAnew(services, begun);
+    if (anewSaid?.how === 'edit' || anewSaid?.how === 'version') {
+      return await sayGiven(services, begun, anewSaid);
+    }
     const hasFiles = begun.batch.some(({ attachments }) => attachments);
     const batch = hasFiles ? await withFiles(services, begun, signal) : begun.batch;
     if (batch === null) return DROPPED;
     const request = await prepare(services, { ...begun, batch }, started, signal);
-    const work: Answering = { ...begun, ...request, meter, record, signal };
+    const anew = anewSaid ? requestAnew(anewSaid, batch) : undefined;
+    const work: Answering = { ...begun, ...request, anew, anewSaid, meter, record, signal };
     const context = await contextThatFits(services, work);
     if (context === null) return DROPPED;
-    const asked = await ask(services, work, context);
+    const asked = await askForAnother(services, work, context);
     const end = await endTurn(services, work, asked.context, asked.outcome);
     if (end.kind === 'finished') metrics.observe('turn_seconds', (clock.now() - started) / 1000);
     return end;
@@ -82,9 +99,12 @@ async function prepare(
   const tools = toolsFor(kind);
   tellLeftOut(services, tools);
   const { controlChats } = rulesFor(chat.channel);
-  const authorisation = { ...whose, controlChats, asker: askerOfTurn(services, chat, batch, exchange) };
+  // A wish of somebody else must not act with the rights of whoever was answered.
+  const wish = turn.anew ? wishOf(turn.anew, batch) : null;
+  const words = wish ? [...batch, wish] : batch;
+  const authorisation = { ...whose, controlChats, asker: askerOfTurn(services, chat, words, exchange) };
   const waited = startedAt - Math.min(...batch.map((message) => message.receivedAt));
-  const lateByHours = waited > settings.maxAgeMs ? Math.floor(waited / HOUR_MS) : null;
+  const lateByHours = waited > settings.maxAgeMs && !turn.anew ? Math.floor(waited / HOUR_MS) : null;
   return { chat, room, personaId, personas, revision, batch, tools, authorisation, now, lateByHours };
 }
 
@@ -113,6 +133,21 @@ async function contextThatFits(services: RoomServices, work: Answering): Promise
     context = await buildContext(services, work);
   }
   return context;
+}
+
+/** An answer with the words of the one that it replaces is asked for once more. */
+async function askForAnother(
+  services: RoomServices,
+  work: Answering,
+  context: TurnContext,
+): Promise<{ outcome: TurnOutcome; context: TurnContext }> {
+  const first = await ask(services, work, context);
+  const { outcome } = first;
+  const { anewSaid } = work;
+  if (anewSaid?.how !== 'again' || outcome.kind !== 'answered' || work.signal.aborted) return first;
+  if (!isSameText(outcome.text, anewSaid.before)) return first;
+  const second = asDifferent(work);
+  return ask(services, { ...work, ...second }, await buildContext(services, second));
 }
 
 /** Shows the reply while it is written. A request that does not fit is shortened and sent once more. */
@@ -194,13 +229,15 @@ function liveReply(services: RoomServices, work: Answering, speaker: string): Li
   if (!canShow || !services.streams(channel.name)) return null;
   const said = saidBy(work, speaker, work.lateByHours);
   const makes = mayMake(services, work);
+  const { anewSaid } = work;
+  const soFar = (text: string) => (anewSaid?.how === 'more' ? continued(anewSaid.before, text) : text);
   return services.deliver.live({
     turnId: turn.id,
     chatId: chat.id,
     channel,
     to: recipientIn(chat, room),
     shown: turn.shown,
-    deliveriesOf: (text) => replyOf(channel, said, makes ? wordsSoFar(text) : text),
+    deliveriesOf: (text) => replyOf(channel, said, soFar(makes ? wordsSoFar(text) : text)),
   });
 }
 
@@ -223,9 +260,16 @@ async function endTurn(
     meter,
     promptMemory: context.promptMemory,
     tainted: isTainted(context.trust, turn.steps),
+    aside: work.anewSaid?.aside ?? null,
   };
   if (outcome.kind === 'failed') return fail(services, work, outcome.fault, ending);
-  const { text, wordless, cut } = outcome;
+  const { wordless, cut } = outcome;
+  const { anewSaid } = work;
+  const text =
+    anewSaid?.how === 'more' && outcome.text !== '' ? continued(anewSaid.before, outcome.text) : outcome.text;
+  if (anewSaid?.how === 'again' && text !== '' && isSameText(text, anewSaid.before)) {
+    return finish(services, work, { ...ending, outcome: 'failed', text: THE_SAME });
+  }
   const counted = measuredOf(services, work, context, outcome);
   const isSilent = text === '' && wordless === undefined;
   const made = mayMake(services, work) && !isSilent ? await madeIn(services, work, text, signal) : { text };

@@ -12,6 +12,7 @@ import type { MeteredModel } from '../services.js';
 import { roundAfterReply } from './group-round.js';
 import { calledOf, turnedTo } from './names.js';
 import type { RoomServices, Turn } from './turn.js';
+import { deliveriesAnew, versionOffer } from './versions.js';
 
 export type Finished =
   | { kind: 'finished'; isSomebodyNext: boolean }
@@ -34,6 +35,8 @@ export interface Ending {
   /** Size of the turn's last request, if the server counted it. */
   measured?: Measured | null;
   promptMemory?: TurnContext['promptMemory'];
+  /** A line below it: what could not follow an answer that is said anew. */
+  aside?: string | null;
   /** It answers untrusted text or was given some. */
   tainted?: boolean;
 }
@@ -45,12 +48,14 @@ export async function finish(services: RoomServices, work: Turn, ending: Ending)
   const { outcome, text, wordless, meter, files, measured = null, promptMemory = null } = ending;
   const spent = meter?.spent(turn.personaId);
   const isAnswered = outcome === 'answered';
-  const addressed = isAnswered ? othersCalled(work, text) : [];
+  const addressed = isAnswered && !turn.anew ? othersCalled(work, text) : [];
   const exchange = work.exchange && roundAfterReply(work.exchange, addressed, services.settings.caps);
   const late = isAnswered && wordless === undefined ? (ending.lateByHours ?? null) : null;
-  const note = turn.steps.length === 0 ? null : await savedNote(services, chat, turn);
+  const saved = turn.steps.length === 0 ? null : await savedNote(services, chat, turn);
+  const note = [saved, isAnswered ? ending.aside : null].filter((line) => line).join('\n') || null;
   const said = { ...saidBy(work, ending.speaker, late), note };
-  const deliveries = replyOf(channel, said, text);
+  const offer = isAnswered ? await versionOffer(services, work) : null;
+  const deliveries = deliveriesAnew(work, replyOf(channel, said, text), isAnswered, offer);
   if (isAnswered && speech !== null && channel.voiceNotes) {
     const persona = personas.find(({ id }) => id === turn.personaId);
     deliveries.push(...spokenReply(speech, channel, chat, turn.id, persona, batch, text, deliveries));
@@ -75,6 +80,7 @@ export async function finish(services: RoomServices, work: Turn, ending: Ending)
       personId: spent?.personId,
       measured,
       given: isAnswered ? promptMemory : null,
+      ...(offer && { offer }),
       now: clock.now(),
     });
     if (finished === 'lost') return { kind: 'dropped' };

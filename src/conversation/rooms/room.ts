@@ -62,7 +62,8 @@ async function runSeen(services: RoomServices, run: RoomRun, seen: RoomState): P
     await park(services, begun);
     return AGAIN;
   }
-  const limit = await dailyLimits.reached(payerOf(begun));
+  const isGiven = turn.anew?.how === 'edit' || turn.anew?.how === 'version';
+  const limit = isGiven ? null : await dailyLimits.reached(payerOf(begun));
   if (limit) {
     await refuse(services, begun, limit);
     return AGAIN;

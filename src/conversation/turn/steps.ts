@@ -129,6 +129,22 @@ export function calledIn(steps: readonly Step[]): ToolCall[] {
   return steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
 }
 
+const MEMORY_TOOL = /^(?:read|write)_(?:tiered_)?memory$/;
+
+/** Without calls that may be made once more: of memory, and those that only read. The others were made. */
+export function withoutRepeatable(steps: readonly Step[], tools: ToolSet['tools']): Step[] {
+  const isRead = (name: string) => tools.some((tool) => tool.name === name && tool.risk === 'low');
+  const isMade = ({ name }: ToolCall) => !MEMORY_TOOL.test(name) && !isRead(name);
+  const made = new Set(calledIn(steps).flatMap((call) => (isMade(call) ? [call.id] : [])));
+  return steps.flatMap((step): Step[] => {
+    if (step.kind !== 'answer') return made.has(step.callId) ? [step] : [];
+    const calls = step.calls.filter(({ id }) => made.has(id));
+    if (calls.length === 0) return [];
+    const { echo } = step;
+    return [{ kind: 'answer', text: '', calls, ...(calls.length === step.calls.length && echo && { echo }) }];
+  });
+}
+
 export function lastCalls(steps: readonly Step[]): ToolCall[] {
   return steps.findLast((step) => step.kind === 'answer')?.calls ?? [];
 }

@@ -37,7 +37,7 @@ const MOST_CALLS_KEPT = 1_000;
 /** Longer answers are cut: nobody reads on, and no later request could hold them. */
 const MOST_REPLY_CHARS = 60_000;
 /** Appended to a reply that is cut. */
-const CUT_OFF = ' …\n\n(This is cut off: it grew longer than I may write at once. Ask me to go on.)';
+export const CUT_OFF = ' …\n\n(This is cut off: it grew longer than I may write at once. Ask me to go on.)';
 /** The calls could overwrite memory that the model has not seen. */
 const CALLS_UNSEEN =
   'The model server read only a part of the request, and the model called tools after it; they were not run.';
