@@ -110,7 +110,7 @@ describe('where the configuration is', () => {
         overheardMessages: 50,
         debounceMs: 400,
       },
-      personas: { natural: false, maxRounds: 3, maxReplies: 8, characterMaxChars: 40_000 },
+      personas: { natural: false, buttons: 'used', maxRounds: 3, maxReplies: 8, characterMaxChars: 40_000 },
       lore: { scanDepth: 2, budgetTokens: null },
       delivery: { maxAgeHours: 24 },
       memory: {

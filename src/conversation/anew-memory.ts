@@ -1,7 +1,9 @@
 /** Memory follows the version of an answer that is shown (docs/decisions/0066). Repeated after a crash, it changes nothing more. */
+
+import type { Anew } from '../core/anew.js';
 import type { ChatId } from '../core/ids.js';
 import type { Version } from '../core/memory.js';
-import type { Anew } from '../core/transcript.js';
+
 import { code } from './quoting.js';
 import type { BaseServices } from './services.js';
 

@@ -4,6 +4,7 @@
  * 'lost'. Throws Fault `store_unavailable` if the database stays locked, the disk is full, or the file is damaged.
  */
 import type { AccessStore, ApprovalStore, NewQuestion, Offer } from './access.js';
+import type { Anew, AnewEffect, AnewStore } from './anew.js';
 import type { BoardFeed, BoardLists, HistoryStore, OperationsFeed } from './board.js';
 import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from './channel.js';
 import type { ChatFeed, ChatRecord, ChatStore } from './chat-record.js';
@@ -18,16 +19,7 @@ import type { Origins } from './origin.js';
 import type { HeardFeed } from './recall.js';
 import type { NewCommand, PendingCommand, Receipt, Received, StoredCommand } from './receipt.js';
 import type { TaskStore } from './task.js';
-import type {
-  Anew,
-  GroupRound,
-  Measured,
-  NewestAnswer,
-  Step,
-  StoredMessage,
-  TranscriptStore,
-  ViewStore,
-} from './transcript.js';
+import type { GroupRound, Measured, Step, StoredMessage, TranscriptStore, ViewStore } from './transcript.js';
 
 export interface StoredTurn {
   id: string;
@@ -248,11 +240,6 @@ export interface CommandStore {
   }): Promise<{ abortedTurn: string | null; isRefused?: true }>;
 }
 
-export interface AnewStore {
-  newestAnswer(room: RoomId): Promise<NewestAnswer | null>;
-  stepsOf(turnId: string): Promise<Step[]>;
-}
-
 export type CommandEffect =
   /**
    * Forgets the room's conversation with a persona up to a message: waiting messages count as answered, turns are
@@ -269,10 +256,7 @@ export type CommandEffect =
   | { kind: 'suppress'; room: RoomId; upTo: number }
   /** `versions` omits it from now on. */
   | { kind: 'undone'; versionId: string }
-  /** Begins a turn that says the newest answer anew, with these steps. Refused if that is another or the room is busy. */
-  | { kind: 'anew'; room: RoomId; turnId: string; anew: Anew; steps: readonly Step[] }
-  /** Nobody has heard the newest answer and what it answers; what is shown of it is removed. Refused as `anew` is. */
-  | { kind: 'unsay'; room: RoomId; messageId: number }
+  | AnewEffect
   /** A plain yes from this person in this room runs a command. Replaces their previous question. */
   | {
       kind: 'ask';

@@ -105,50 +105,6 @@ export type Step =
   /** With exactly these arguments: run it. */
   | { kind: 'approved'; callId: string; arguments: string; by: ChatId };
 
-/** What a turn says in place of an answer, which stays until the turn ends with another (docs/decisions/0066). */
-export interface Anew {
-  /** `edit` and `version`: without a model. `more`: goes on in the same version. */
-  how: 'again' | 'more' | 'edit' | 'version';
-  /** The answer that it replaces, and its turn; null for a greeting. */
-  messageId: number;
-  turnId: string | null;
-  /** The number of the version; null: the next one, or none for `more`. */
-  version: number | null;
-  /** What somebody wants it to be like, or the text itself. */
-  text: string;
-  by: { id: ChatId; name: string; administrator: boolean };
-  /** The text is untrusted. */
-  tainted?: true;
-  /** Turns whose changes of memory held until now, and those that hold with it, beside its own. */
-  held: string[];
-  memory: string[];
-}
-
-export interface AnswerVersion {
-  number: number;
-  turnId: string | null;
-  text: string;
-  tainted: boolean;
-  /** Turns whose changes of memory hold with it. */
-  memory: string[];
-}
-
-/** The newest answer or greeting of a room that its persona still knows. */
-export interface NewestAnswer {
-  messageId: number;
-  personaId: PersonaId;
-  /** null for a greeting. */
-  turnId: string | null;
-  text: string;
-  /** It answers these messages of people, schedules and personas. Empty for a greeting. */
-  batch: StoredMessage[];
-  /** Those that are kept, with the shown one; a single one until it is said anew. */
-  versions: AnswerVersion[];
-  shown: AnswerVersion;
-  /** Someone is being answered, or parts of it are not sent yet; messages wait; or neither. */
-  busy: 'answering' | 'waiting' | null;
-}
-
 /** Of one request, in tokens. */
 export interface Measured {
   counted: number;

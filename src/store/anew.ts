@@ -3,15 +3,16 @@
  * end. A version is a message; of all versions one is heard, the others are `unsaid`. To be called within a transaction.
  */
 
+import type { Anew, AnewStore, AnswerVersion, NewestAnswer } from '../core/anew.js';
 import type { NewDelivery, ShownPart } from '../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
-import type { AnewStore, CommandEffect } from '../core/store.js';
-import type { Anew, AnswerVersion, NewestAnswer, Step } from '../core/transcript.js';
+import type { CommandEffect } from '../core/store.js';
+import type { Step } from '../core/transcript.js';
 import { findChat, targetIn } from './chats.js';
 import * as db from './db.js';
 import { hearersIn } from './feeds.js';
 import { messagesWith } from './memory-history.js';
-import { putDeliveries, type ShownParts, shownParts } from './outbox.js';
+import { putDeliveries, removeShown, type ShownParts, shownParts, withShown } from './outbox.js';
 import { addOffer, endOffersOf } from './questions.js';
 import type { message, outbox } from './schema.js';
 import { columns, type Some } from './sql.js';
@@ -186,18 +187,18 @@ export function* leftOver(
   room: RoomId,
   turnId: string,
   { messageId }: Anew,
-): db.Verb<(NewDelivery & Shown)[]> {
+): db.Verb<(NewDelivery & OfShown)[]> {
   const { others } = yield* onScreen(room, messageId);
   return others.map((part, n) => removalOf(`anew:${turnId}`, part, n));
 }
 
-interface Shown {
+interface OfShown {
   shown: { part: ShownPart; crashes: number };
 }
 
 const NOTHING = { text: '', marks: [] };
 
-function removalOf(origin: string, part: ShownPart, n: number): NewDelivery & Shown {
+function removalOf(origin: string, part: ShownPart, n: number): NewDelivery & OfShown {
   const { speaker, appearance } = part;
   const entry = { origin, personaId: null, speaker, part: n, body: NOTHING, replyTo: null };
   return { ...entry, shown: { part, crashes: 0 }, ...(appearance && { appearance }) };
@@ -221,6 +222,19 @@ export function* saidBefore(
     };
     return appearance ? { ...entry, appearance } : entry;
   });
+}
+
+/** The turn was stopped: what it has shown becomes the answer that stays. */
+export function* showAsBefore(
+  room: RoomId,
+  turn: { id: string; personaId: PersonaId },
+  anew: Anew,
+  to: Parameters<typeof putDeliveries>[0],
+): db.Verb<void> {
+  const noted = yield* shownParts(turn.id);
+  if (noted.parts.length === 0) return;
+  yield* removeShown(turn.id);
+  yield* putDeliveries(to, withShown(turn, noted, yield* saidBefore(room, turn, anew)));
 }
 
 // ── Its end ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -355,7 +369,9 @@ export function* takeBack(
   if (!chat || !(yield* isUntouched(room, messageId))) return false;
   const { words, others } = yield* onScreen(room, messageId);
   const turnId = yield* db.value<string | null>('select turn_id from message where id = ?', messageId);
-  const questions = turnId ? yield* db.column<number>(QUESTIONS, { room, batch: yield* batchOf(turnId), turnId, messageId }) : [];
+  const questions = turnId
+    ? yield* db.column<number>(QUESTIONS, { room, batch: yield* batchOf(turnId), turnId, messageId })
+    : [];
   for (const id of [messageId, ...questions]) yield* unsay(room, id);
   const versions = yield* db.column<number>(ALL_VERSIONS, { messageId });
   yield* db.tell(WITHOUT_WORDS, JSON.stringify([...versions, ...questions]));

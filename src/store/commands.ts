@@ -4,7 +4,7 @@ import { Fault } from '../core/errors.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { StoredCommand } from '../core/receipt.js';
 import type { CommandEffect, CommandStore, Lease } from '../core/store.js';
-import { beginAnew, saidBefore, takeBack } from './anew.js';
+import { beginAnew, showAsBefore, takeBack } from './anew.js';
 import { changeChat, findChat, targetIn, toChat } from './chats.js';
 import * as db from './db.js';
 import { hearersIn } from './feeds.js';
@@ -175,8 +175,9 @@ function* abort({ anew, ...turn }: OpenTurn, now: number, upTo: number): db.Verb
   yield* endCallsOf(chatId, id, now);
   const chat = yield* findChat(chatId);
   if (!chat) throw new Fault('internal', `room ${room} has no chat in the store`);
-  const before = anew === null ? null : yield* saidBefore(room, { id, personaId }, JSON.parse(anew));
-  yield* stopShown({ id, personaId }, targetIn(room, chat, now), before);
+  const to = targetIn(room, chat, now);
+  if (anew === null) yield* stopShown({ id, personaId }, to);
+  else yield* showAsBefore(room, { id, personaId }, JSON.parse(anew), to);
   // If another turn runs beside a suspended one, it continues.
   yield* moveFence(room);
 }

@@ -258,20 +258,12 @@ export function* removeShown(turnId: string): db.Verb<void> {
   yield* db.tell('delete from shown where turn_id = ?', turnId);
 }
 
-/** The turn was stopped: marks the visible part as stopped. `before`: what it would have replaced, and stays. To be called within a transaction. */
-export function* stopShown(
-  turn: { id: string; personaId: string },
-  to: SendTarget,
-  before: NewDelivery[] | null,
-): db.Verb<void> {
+/** The turn was stopped: marks the visible part as stopped. To be called within a transaction. */
+export function* stopShown(turn: { id: string; personaId: string }, to: SendTarget): db.Verb<void> {
   const { parts, crashes } = yield* shownParts(turn.id);
   const last = parts.at(-1);
   if (last === undefined) return;
   yield* removeShown(turn.id);
-  if (before !== null) {
-    yield* putDeliveries(to, withShown(turn, { parts, crashes }, before));
-    return;
-  }
   const fits = last.body.text.length <= FITS_BELOW;
   const entries = parts.map((part, n) => {
     const isEnd = fits && part === last;

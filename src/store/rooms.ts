@@ -4,6 +4,7 @@
  * waiting messages moves the fence. Also recovery: all pending work, at start and after another process has written.
  */
 
+import type { Anew } from '../core/anew.js';
 import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
 import { channelOf, type RoomId } from '../core/ids.js';
@@ -19,7 +20,7 @@ import type {
   RoomStore,
   StoredTurn,
 } from '../core/store.js';
-import type { Anew, StoredMessage } from '../core/transcript.js';
+import type { StoredMessage } from '../core/transcript.js';
 import { leaveVersions, shownAtFirst, stepsOf } from './anew.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import * as db from './db.js';

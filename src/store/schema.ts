@@ -12,13 +12,14 @@ import { type BuildColumns, sql } from 'drizzle-orm';
 import type * as sqlite from 'drizzle-orm/sqlite-core';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
 import type { OfferedOption } from '../core/access.js';
+import type { Anew } from '../core/anew.js';
 import type { Appearance, Part, ShownPart } from '../core/channel.js';
 import type { PersonaId } from '../core/ids.js';
 import type { JournalEntry, Results } from '../core/journal.js';
 import type { StoredAttachment } from '../core/media.js';
 import type { Cause, Tier } from '../core/memory.js';
 import type { TaskEvent, TaskRequest, TaskResult } from '../core/task.js';
-import type { Anew, GroupRound, Step, StoredReply } from '../core/transcript.js';
+import type { GroupRound, Step, StoredReply } from '../core/transcript.js';
 
 const flag = () => integer({ mode: 'boolean' });
 const json = <Value>() => text({ mode: 'json' }).$type<Value>();
@@ -75,10 +76,9 @@ export const room = table('room', {
   id: text().primaryKey(),
   ...texts('chatId leaseOwner? lastPersona?'),
   ...counts('leaseUntil fence'), // The fencing token: a claim with a different one is invalid.
-  ...numbers('lastReplyAt?'),
+  ...numbers('lastReplyAt? anew?'), // `anew`: the answer with buttons, or of which other versions are kept.
   newestPlatformId: text(), // Of a person's last message or command: where catching up starts.
   exchange: json<GroupRound>(), // The current one between personas; null if none.
-  ...numbers('anew?'), // The answer below which buttons stand, or of which other versions are kept.
   ...counts('turnsForBots revision newestMessage'), // Turns for bots: in a row. The revision grows when what was heard changes.
 }).with((t) => [index('room_exchange').on(t.id).where(sql`${t.exchange} is not null`)]);
 
@@ -87,7 +87,7 @@ export const message = table('message', {
   ...texts('roomId chatId account authorId authorName text album?'),
   replyTo: json<StoredReply>(),
   attachments: json<StoredAttachment[]>(),
-  ...numbers('moves sentAt receivedAt'),
+  ...numbers('moves sentAt receivedAt saying? version?'), // Of an answer said anew: its first version, and its number.
   authorKind: oneOf('person', 'persona', 'gateway').notNull(),
   ...flags('administrator mentionsBot'),
   platformMessageId: text(), // null for a persona's message: its parts have their ids in the outbox.
@@ -95,14 +95,11 @@ export const message = table('message', {
   state: oneOf('waiting', 'done', 'unsaid').notNull(), // waiting: to be answered or noted; unsaid: heard by nobody any more.
   turnId: text(), // The turn that answers or said it. While that runs, an edit becomes a message of its own.
   words: text(), // The sender's own, if `text` also describes files; else null.
-  ...marks('quiet'), // Heard, but never answered.
+  ...marks('quiet tainted bot reaction'), // Quiet: never answered. Tainted: untrusted, or an answer to such text. A reaction may replace an answer.
   addresses: json<PersonaId[]>(), // Personas whose account or name it mentions; null if none.
   twin: text(), // Equal for all copies that arrive under different ids; null if the id suffices.
-  ...marks('bot reaction'), // A reaction: to a persona's message, or in place of a persona's answer.
   forwardedFrom: text(), // The original author of a forward, empty if unknown; null if it is not a forward.
-  ...marks('tainted'), // Untrusted text: a forward, a file, a stranger, or an answer to such text.
   mentions: json<string[]>(), // Names in the text that the sender did not type and that could pass for an address.
-  ...numbers('saying? version?'), // Of an answer said anew: the id of its first version, and its number.
 }).with((t) => [
   uniqueIndex('message_twin')
     .on(t.chatId, t.moves, t.twin)
@@ -282,7 +279,7 @@ export const command = table('command', {
 export const outbox = table('outbox', {
   id: integer().primaryKey(),
   ...texts('origin speaker chatId channel address threadId? replyTo? error? leaseOwner?'),
-  ...texts('turnId? personaId'), // The turn in its origin. Empty if no persona speaks: in a unique index, nulls all differ.
+  ...texts('turnId? personaId shownKey? mark?'), // Empty if no persona speaks: in a unique index, nulls all differ. `mark`: `Channel.watermark`.
   ...numbers('part precedes? createdAt finishedAt?'),
   kind: oneOf('direct', 'group').notNull(),
   body: json<Part>().notNull(),
@@ -290,7 +287,6 @@ export const outbox = table('outbox', {
   state: oneOf('waiting', 'sending', 'sent', 'refused', 'unconfirmed', 'parked', 'dropped').notNull(),
   platformMessageId: text(), // Of the sent or shown message; empty if it may be shown under an unknown id.
   face: json<Appearance>(),
-  ...texts('shownKey? mark?'), // `SendOptions.key` of the shown part; `Channel.watermark` of the latest attempt.
 }).with((t) => [
   uniqueIndex('outbox_once').on(t.origin, t.personaId, t.part),
   index('outbox_next')

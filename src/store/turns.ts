@@ -4,13 +4,14 @@
  */
 
 import { type ApprovalStore, waitsForCall } from '../core/access.js';
+import type { Anew } from '../core/anew.js';
 import type { Zone } from '../core/dates.js';
 import type { PersonaId, RoomId } from '../core/ids.js';
 import type { PromptMemory } from '../core/memory.js';
 import type { Usage } from '../core/model.js';
 import type { ReceiptOf } from '../core/receipt.js';
 import type { Claim, TurnStore } from '../core/store.js';
-import type { Anew, Step } from '../core/transcript.js';
+import type { Step } from '../core/transcript.js';
 import {
   keepVersions,
   leftOver,
@@ -237,7 +238,7 @@ function* entriesOf(row: FinishedRow, anew: Anew | null, { claim, turnId, reply,
   const noted = row.shown === null ? null : { parts: JSON.parse(row.shown), crashes: row.shownCrashes ?? 0 };
   if (anew === null) return noted ? withShown(turn, noted, deliveries) : deliveries;
   if (reply === null) {
-    // What was shown of another version goes; nothing was, unless it was noted.
+    // If another version was shown already, the old one is shown again.
     const before = noted ? withShown(turn, noted, yield* saidBefore(claim.room, turn, anew)) : [];
     return [...before, ...deliveries];
   }

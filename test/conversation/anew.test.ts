@@ -354,7 +354,11 @@ describe('buttons', () => {
     const value = at?.values[at.buttons.indexOf(label)] ?? '';
     await bench.receive({
       ...{ kind: 'choice', chat: { address: '1', kind: 'direct', title: 'Ann' }, threadId: null },
-      ...{ platformMessageId: `press ${++lastId}`, value, sender: { address: '1', name: 'Ann', administrator: false } },
+      ...{
+        platformMessageId: `press ${++lastId}`,
+        value,
+        sender: { address: '1', name: 'Ann', administrator: false },
+      },
     } as never);
     await bench.settled();
   };

@@ -378,6 +378,7 @@ it('all places that make prompts are known', async () => {
     'conversation/context/knowledge.ts': ['memory'],
     'conversation/context/prompt.ts': ['frame', 'tools', 'skills', 'memory', 'workspace', 'clipboard'],
     'conversation/digests/digests.ts': ['event'],
+    'conversation/rooms/anew.ts': ['event'],
     'conversation/rooms/arbiter.ts': ['message'],
     'conversation/skill-asked.ts': ['skills'],
     'conversation/turn/steps.ts': ['event', 'result'],

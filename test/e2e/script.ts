@@ -35,6 +35,7 @@ export async function converse(platform: Platform, store: object = {}): Promise<
     await album(on);
     await forward(on);
     await saving(on);
+    await saidAnew(on);
     await longAnswer(on);
     await personaSwitch(on);
     await reset(on);
@@ -214,6 +215,28 @@ async function saving(on: PlatformStage): Promise<void> {
   expect(on.model.count()).toBe(asked);
   const memory = await on.home.read(`groups/${on.platform.chatId(DIRECT)}/default/MEMORY.md`);
   expect(memory).not.toContain('roses');
+}
+
+/** Another try stands where the first one stood; the exchange after it is taken back. */
+async function saidAnew(on: PlatformStage): Promise<void> {
+  const isShown = (text: string) => on.platform.shown(DIRECT).some((each) => each.text.includes(text));
+  const told = () => JSON.stringify(on.model.requests.at(-1)?.body.messages);
+  on.model.reply('Heads.');
+  await said(on, DIRECT, () => on.platform.say({ from: ANNA, in: DIRECT, text: 'toss a coin' }));
+  on.model.reply('Tails.');
+  on.platform.command(ANNA, DIRECT, '/again');
+  await eventually(() => isShown('Tails.') && !isShown('Heads.'), 'the second try in place of the first');
+  expect(told()).toContain('toss a coin');
+  on.model.reply('It was tails, as I said.');
+  await said(on, DIRECT, () => on.platform.say({ from: ANNA, in: DIRECT, text: 'which one was it?' }));
+  expect(told()).toContain('Tails.');
+  expect(told()).not.toContain('Heads.');
+  on.platform.command(ANNA, DIRECT, '/undo');
+  await eventually(() => isShown('Taken back.') && !isShown('as I said'), 'the exchange is taken back');
+  on.model.reply('You are welcome.');
+  await said(on, DIRECT, () => on.platform.say({ from: ANNA, in: DIRECT, text: 'thanks' }));
+  expect(told()).toContain('Tails.');
+  expect(told()).not.toContain('which one was it?');
 }
 
 async function longAnswer(on: PlatformStage): Promise<void> {

@@ -1,7 +1,8 @@
 /** `/again`, `/continue`, `/edit`, `/undo`: the newest answer of the room, said anew or taken back (docs/decisions/0066). */
 import type { Permission } from '../../core/access.js';
+import type { Anew, NewestAnswer } from '../../core/anew.js';
 import type { CommandEffect } from '../../core/store.js';
-import { type Anew, isAfter, type NewestAnswer, type Step } from '../../core/transcript.js';
+import { isAfter, type Step } from '../../core/transcript.js';
 import { keepMemory } from '../anew-memory.js';
 import type { Rights } from '../rights.js';
 import type { BaseServices } from '../services.js';
@@ -80,7 +81,7 @@ async function onNewest(
 
 /** Those whom it answered may, and who may change things in the chat. */
 export async function mayChangeAnswer(
-  services: Pick<BaseServices, 'store'>,
+  services: BaseServices,
   answer: NewestAnswer,
   chatKind: 'direct' | 'group',
   senderId: string,
@@ -92,7 +93,7 @@ export async function mayChangeAnswer(
 
 /** Also if personas spoke to each other since. */
 async function isForThem(
-  { store }: Pick<BaseServices, 'store'>,
+  { store }: BaseServices,
   { batch }: NewestAnswer,
   senderId: string,
 ): Promise<boolean> {

@@ -70,7 +70,7 @@ interface AnewRequest {
   goesOn: boolean;
   /** At the end of the request. */
   note: string;
-  /** What somebody wants the answer to be like. */
+  /** A wish for the answer. */
   said?: StoredMessage;
 }
 

@@ -1,7 +1,9 @@
 /** Steps 4 to 6 of the route for a turn that says an answer anew: what its request has besides, and how it ends. */
+
+import type { Anew } from '../../core/anew.js';
 import { element } from '../../core/origin.js';
 import { personaName } from '../../core/persona.js';
-import type { Anew, StoredMessage } from '../../core/transcript.js';
+import type { StoredMessage } from '../../core/transcript.js';
 import { keepMemory } from '../anew-memory.js';
 import type { ContextRequest } from '../context/context.js';
 import { CUT_OFF } from '../turn/turn.js';
@@ -41,7 +43,7 @@ export async function sayGiven(services: RoomServices, work: Turn, anew: SayingA
   return finish(services, work, { outcome: 'answered', text, speaker, tainted, aside });
 }
 
-/** What the request has besides, and what it leaves out. */
+/** Additions to the request, and messages that it leaves out. */
 export function requestAnew(anew: SayingAnew, batch: readonly StoredMessage[]): ContextRequest['anew'] {
   if (anew.how === 'more')
     return { except: [], goesOn: true, note: element('event', { about: NOTE }, GO_ON) };

@@ -1,7 +1,8 @@
 /** Step 6 of the route: the buttons below an answer, which show other versions of it (docs/decisions/0066). */
 import type { Offer } from '../../core/access.js';
+import type { Anew } from '../../core/anew.js';
 import type { NewDelivery } from '../../core/channel.js';
-import type { Anew } from '../../core/transcript.js';
+
 import { withButtons } from '../deliver/reply.js';
 import type { RoomServices, Turn } from './turn.js';
 
@@ -9,13 +10,14 @@ const WEEK_MS = 7 * 86_400_000;
 
 /** Buttons below the answer, if it has versions; null where there are none. */
 export async function versionOffer(
-  { store, clock, newId, settings }: RoomServices,
+  services: RoomServices,
   { room, channel, turn }: Turn,
 ): Promise<Offer | null> {
+  const { clock, newId, settings } = services;
   const { versionButtons: when } = settings;
   const { anew } = turn;
   if (!channel.buttons || when === 'off' || (when === 'used' && !anew)) return null;
-  const numbers = anew ? await numbersAfter({ store }, room, anew) : { all: [1], shown: 1 };
+  const numbers = anew ? await numbersAfter(services, room, anew) : { all: [1], shown: 1 };
   if (when === 'used' && numbers.all.length < 2) return null;
   const at = numbers.all.indexOf(numbers.shown);
   const back = numbers.all.at(at - 1) ?? numbers.shown;
@@ -27,7 +29,7 @@ export async function versionOffer(
 }
 
 async function numbersAfter(
-  { store }: Pick<RoomServices, 'store'>,
+  { store }: RoomServices,
   room: string,
   { how, version }: Anew,
 ): Promise<{ all: number[]; shown: number }> {

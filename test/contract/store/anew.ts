@@ -1,7 +1,8 @@
 /** The store's contract: an answer said anew, its versions, and an exchange that is taken back. */
 import { describe, expect, it } from 'vitest';
+import type { Anew, NewestAnswer } from '../../../src/core/anew.js';
 import type { CommandEffect, Store } from '../../../src/core/store.js';
-import { type Anew, BEGINNING, type NewestAnswer, type Step } from '../../../src/core/transcript.js';
+import { BEGINNING, type Step } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   begun,
@@ -108,9 +109,18 @@ export function anewContract(under: StoreUnderTest): void {
       const span = { room: CHAT, personaId: 'default', after: BEGINNING, upTo: END };
       const { messages } = await under.store.span({ ...span, limit: 9, overheard: 9 });
       expect(messages.map(({ text }) => text)).toEqual(['hi', 'two']);
-      const { said } = await under.store.saidIn({ chatId: CHAT, after: 0, since: null, until: null, by: '' } as never);
+      const { said } = await under.store.saidIn({
+        chatId: CHAT,
+        after: 0,
+        since: null,
+        until: null,
+        by: '',
+      } as never);
       expect(said).toHaveLength(2);
-      expect(after.batch.map(({ turnId }) => turnId), 'answered by the new one').toEqual(['t2']);
+      expect(
+        after.batch.map(({ turnId }) => turnId),
+        'answered by the new one',
+      ).toEqual(['t2']);
     });
 
     it('keeps its versions in order, of which one is shown, until somebody says something new', async () => {
@@ -253,7 +263,10 @@ export function anewContract(under: StoreUnderTest): void {
           ends.push(await ordering(store, { kind: 'anew', room, turnId: `a${at}-${n}`, anew, steps: [] }));
         }
         const outcomes = await Promise.all(ends.map((end) => end()));
-        expect(outcomes.filter(({ isRefused }) => isRefused), `round ${n}`).toHaveLength(1);
+        expect(
+          outcomes.filter(({ isRefused }) => isRefused),
+          `round ${n}`,
+        ).toHaveLength(1);
       }
     });
 
