@@ -1,6 +1,5 @@
 /** Memory follows the version of an answer that is shown (docs/decisions/0066). Repeated after a crash, it changes nothing more. */
 
-import type { Anew } from '../core/anew.js';
 import type { ChatId } from '../core/ids.js';
 import type { Version } from '../core/memory.js';
 
@@ -13,7 +12,7 @@ const MOST_OF_TURN = 200;
 export async function keepMemory(
   services: BaseServices,
   chatId: ChatId,
-  { held, memory: holds }: Pick<Anew, 'held' | 'memory'>,
+  { held, memory: holds }: { held: string[]; memory: string[] },
 ): Promise<string | null> {
   const { store, memory } = services;
   const whose = { chatId, personaId: null, most: MOST_OF_TURN, ofPersonas: true };

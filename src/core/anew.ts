@@ -2,23 +2,27 @@
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Step, StoredMessage } from './transcript.js';
 
-/** A turn replaces an answer, which stays until the turn ends with another one. */
-export interface Anew {
+/** How a turn replaces an answer, which stays until the turn ends with another one. */
+export interface HowAnew {
   /** `edit` and `version`: without a model. `more`: goes on in the same version. */
   how: 'again' | 'more' | 'edit' | 'version';
-  /** The answer that it replaces, and its turn; null for a greeting. */
-  messageId: number;
-  turnId: string | null;
   /** The number of the version; null: the next one, or none for `more`. */
   version: number | null;
   /** A wish for it, or the text itself. */
   text: string;
-  by: { id: ChatId; name: string; administrator: boolean };
   /** The text is untrusted. */
   tainted?: true;
-  /** Turns whose changes of memory held until now, and those that hold with it, beside its own. */
-  held: string[];
+  /** Turns whose changes of memory hold with it, beside its own. */
   memory: string[];
+}
+
+export interface Anew extends HowAnew {
+  /** The answer that it replaces, and its turn; null for a greeting. */
+  messageId: number;
+  turnId: string | null;
+  by: { id: ChatId; name: string; administrator: boolean };
+  /** Turns whose changes of memory held until now. */
+  held: string[];
 }
 
 export interface AnswerVersion {

@@ -36,7 +36,7 @@ const VERSIONS = `
   select ${columns('version turnId text tainted', 'message')}, turn.anew from message left join turn on turn.id = message.turn_id
   where message.id in (select max(id) from message where saying is not null and saying = ? group by version)
   order by message.version`;
-type VersionRow = Pick<AnswerRow, 'version' | 'turnId' | 'text' | 'tainted'> & { anew: string | null };
+type VersionRow = Some<typeof message, 'version turnId text tainted'> & { anew: string | null };
 const IS_ANSWERING = `
   select 1 from room where id = @room and (exchange is not null
     or exists (select 1 from turn where room_id = @room and state = 'running')

@@ -1,6 +1,6 @@
 /** `/again`, `/continue`, `/edit`, `/undo`: the newest answer of the room, said anew or taken back (docs/decisions/0066). */
 import type { Permission } from '../../core/access.js';
-import type { Anew, NewestAnswer } from '../../core/anew.js';
+import type { Anew, HowAnew, NewestAnswer } from '../../core/anew.js';
 import type { CommandEffect } from '../../core/store.js';
 import { isAfter, type Step } from '../../core/transcript.js';
 import { keepMemory } from '../anew-memory.js';
@@ -143,7 +143,7 @@ async function showVersion(call: CommandCall, answer: NewestAnswer, number: numb
 function begin(
   { command, channels, newId }: CommandCall,
   { messageId, turnId, shown }: NewestAnswer,
-  how: Pick<Anew, 'how' | 'version' | 'text' | 'memory' | 'tainted'>,
+  how: HowAnew,
   steps: Step[],
 ): CommandAnswer {
   const { room, chat, sender, platformMessageId } = command;
