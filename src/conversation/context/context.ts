@@ -85,15 +85,7 @@ export async function buildContext(
   await prepareFiles(services, request);
   const last = services.lastRequests.of(request);
   const perspective = perspectiveOf(services, personaId, personas, tools);
-  const toAnswer = anew?.goesOn ? [] : batch;
-  const window = await readWindow(
-    services,
-    request.room,
-    perspective,
-    toAnswer,
-    anew ? null : last.window,
-    anew?.except,
-  );
+  const window = await windowFor(services, request, perspective, last.window);
   const seesWorkspace = services.workspace !== undefined && (await isOwnersOrder(authorisation));
   const begun = { prefix: last.prefix, drawn: services.lastRequests.drawn(window.view, now) };
   const known = await gatherKnowledge(services, request, tools, begun, now, seesWorkspace);
@@ -183,6 +175,17 @@ async function loreFor(
   const joined = await joinedLore(services, ask);
   const { before, behind } = notesBehind(persona, notes, macrosBehind(services, ask));
   return { lore: joined.seen, before: joined.text + before, behind: behind === '' ? '' : `\n${behind}` };
+}
+
+/** A window without the answer that is said anew is read, and not kept. */
+function windowFor(
+  services: Services,
+  { room, batch, anew }: ContextRequest,
+  perspective: Perspective,
+  last: Parameters<typeof readWindow>[4],
+): Promise<WindowContent> {
+  if (anew === undefined) return readWindow(services, room, perspective, batch, last);
+  return readWindow(services, room, perspective, anew.goesOn ? [] : batch, null, anew.except);
 }
 
 /** Neither file is needed for an answer, so an unwritable folder does not prevent one. */
