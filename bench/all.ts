@@ -12,7 +12,7 @@ const parts = [
   'statements',
   ...(own ? ['stores', 'one-message'] : []),
   'windows',
-  ...(own ? ['markdown', 'rooms', 'jobs', 'journal', 'tasks'] : []),
+  ...(own ? ['markdown', 'lore', 'rooms', 'jobs', 'journal', 'tasks'] : []),
   'streaming',
   ...(quick ? [] : ['channels']),
   ...(quick || !own ? [] : ['recall-scale', 'queue']),

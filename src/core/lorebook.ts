@@ -82,6 +82,8 @@ export interface Lorebooks {
 export interface LoreSeen {
   books: string[];
   entries: LoreEntrySeen[];
+  /** Entries that did not fit, beside those above. */
+  more: number;
   /** Patterns that took too long, as written. */
   givenUp: string[];
 }

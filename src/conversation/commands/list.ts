@@ -1,6 +1,7 @@
 /** All chat commands, in the order of `/help`. */
 import { again, edit, goOn, undo } from './anew.js';
 import type { ChatCommand } from './command.js';
+import { lore } from './lore.js';
 import { memory } from './memory.js';
 import { approve, deny, pairing } from './owners.js';
 import { persona } from './persona.js';
@@ -18,6 +19,7 @@ const TALK = [
   undo,
   persona,
   memory,
+  lore,
   archive,
   schedule,
   skills,

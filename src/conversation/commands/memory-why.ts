@@ -1,9 +1,10 @@
 /** `/memory why`: the memory behind the last answer, with sources; `/memory why WORDS`: the fate of messages with these words. */
-import type { Trace, Version } from '../../core/memory.js';
+import type { PromptMemory, Trace, Version } from '../../core/memory.js';
 import { phraseOf } from '../../core/phrase.js';
 import { wordsBy } from '../../core/transcript.js';
 import { code, counted, oneLine, withoutBullet } from '../quoting.js';
-import { activeHere, type CommandAnswer, type CommandCall } from './command.js';
+import { activeHere, type CommandAnswer, type CommandCall, firstOf } from './command.js';
+import { lineOf, seenIn } from './lore.js';
 import { broughtBy, type GivenLine, givenLines, sharedWords, sourceOf, wordFinder } from './memory-lines.js';
 import { unquoted } from './parse.js';
 
@@ -39,7 +40,11 @@ export async function why(call: CommandCall, words: string): Promise<CommandAnsw
   const { messages, steps } = await store.window(recent);
   const own = messages.findLast(({ author }) => author.kind === 'persona' && author.id === personaId);
   const lines = givenLines(given, (own?.turnId && steps.get(own.turnId)) || [], personaId);
-  if (lines.length === 0) return { text: `My last answer used no memory.\n\n${account}` };
+  const lore = listed('Lore that stood in it:', loreLines(given));
+  if (lines.length === 0) {
+    const blocks = ['My last answer used no memory.', lore, account];
+    return { text: blocks.filter((block) => block !== '').join('\n\n') };
+  }
   const wordsOf = wordFinder();
   const said = wordsOf(own?.text ?? '');
   const ranked = lines
@@ -59,9 +64,15 @@ export async function why(call: CommandCall, words: string): Promise<CommandAnsw
     listed('Lines that share words with the answer:', related),
     listed('Other lines:', others),
     lines.length > MOST_LINES ? `And ${lines.length - MOST_LINES} more.` : '',
+    lore,
     account,
   ];
   return { text: blocks.filter((block) => block !== '').join('\n\n') };
+}
+
+function loreLines(given: PromptMemory): string[] {
+  const kept = seenIn(given)?.entries.filter((entry) => entry.kept) ?? [];
+  return firstOf(kept.map(lineOf), MOST_LINES, (left) => `- … and ${left} more; /lore lists them`);
 }
 
 /** `5 remembered lines, 2 recalled lines and 1 line that a search found`. */

@@ -10,6 +10,8 @@ import { constantsIn, entryName, type LoreMatch, scan, withoutCode } from '../lo
 import { passingMacros, userName } from '../macros.js';
 import type { Services } from '../services.js';
 
+/** Entries and patterns that did not help, as far as they are told. */
+const MOST_TOLD = 100;
 /** Of the model's window. */
 const BUDGET_SHARE = 0.1;
 
@@ -88,13 +90,15 @@ export async function joinedLore(services: Services, ask: LoreAsk): Promise<Join
     kept.length === 0
       ? ''
       : `${JOINED}\n${block('lore', kept.map((each) => each.text).join('\n\n'), trust)}\n`;
+  const without = [...constants.left, ...left];
   const seen = {
     books: books.map(({ name }) => name),
     entries: [
       ...[...constants.kept, ...kept].map((match) => seenOf(match, true)),
-      ...[...constants.left, ...left].map((match) => seenOf(match, false)),
+      ...without.slice(0, MOST_TOLD).map((match) => seenOf(match, false)),
     ],
-    givenUp,
+    more: Math.max(0, without.length - MOST_TOLD),
+    givenUp: givenUp.slice(0, MOST_TOLD),
   };
   return { text, seen };
 }

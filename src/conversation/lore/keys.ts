@@ -47,8 +47,8 @@ interface Beginnings {
   byLength: { length: number; keys: Map<string, number[]> }[];
 }
 
-/** Longer beginnings would hardly tell more keys apart. */
-const LENGTHS = [3, 2, 1];
+/** Long ones tell keys apart that begin alike. */
+const LENGTHS = [8, 4, 2, 1];
 const PAIRS = 0xffff;
 const KNOWN_CHARS = 1_000_000;
 
