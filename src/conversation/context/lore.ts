@@ -35,7 +35,7 @@ export async function constantLore(
   const { budgetTokens } = services.settings.lore;
   const window = services.model.contextTokens(persona.model ?? undefined);
   const tokens = budgetTokens ?? Math.floor(window * BUDGET_SHARE);
-  const found = constantsIn(books, values);
+  const found = constantsIn(services.scanner, books, values);
   // A character that lies in its book alone: there the entries are its text, and have the limit of that.
   const isText = persona.character === '' && persona.parts.personality === '';
   const itself = isText ? found.filter(({ book }) => book === own) : [];

@@ -34,6 +34,11 @@ export interface KeyIndex {
   entries: EntryKeys[];
   exact: Beginnings;
   folded: Beginnings;
+  /** Entries that are always there, and those that are under a condition. */
+  constant: number[];
+  conditional: number[];
+  /** Messages that any entry looks back at, beside those of the book. */
+  deepest: number;
   /** Keys with macros, which are other words in each chat. */
   changing: number[];
   /** Keys found before in texts of entries, which are scanned again in each turn. */
@@ -54,14 +59,17 @@ const KNOWN_CHARS = 1_000_000;
 
 export function indexOf(book: Lorebook): KeyIndex {
   const index: KeyIndex = {
-    ...{ keys: [], patterns: [], entries: [], changing: [] },
+    ...{ keys: [], patterns: [], entries: [], changing: [], constant: [], conditional: [], deepest: 0 },
     exact: noBeginnings(),
     folded: noBeginnings(),
     known: new LRUCache({ maxSize: KNOWN_CHARS, sizeCalculation: (_, text) => text.length + 100 }),
   };
   book.entries.forEach((entry, n) => {
     const added = (texts: readonly string[]) => texts.flatMap((text) => add(index, entry, n, text) ?? []);
-    const { additionalKeys, excludeKeys } = entry.decorators;
+    const { additionalKeys, excludeKeys, activate } = entry.decorators;
+    if (isConstant(entry)) index.constant.push(n);
+    else if (entry.constant || activate) index.conditional.push(n);
+    if (entry.enabled) index.deepest = Math.max(index.deepest, deepestOf(entry));
     index.entries.push({
       primary: added(entry.keys),
       secondary: added(entry.secondaryKeys),
@@ -70,6 +78,24 @@ export function indexOf(book: Lorebook): KeyIndex {
     });
   });
   return index;
+}
+
+/** Whether it is always there, whatever is said. */
+function isConstant({ constant, enabled, decorators, delayUntilRecursion }: LoreEntry): boolean {
+  const { activate, dontActivate, onlyAfter, onlyEvery, keepAfterMatch, dontAfterMatch, greeting } =
+    decorators;
+  const depends = onlyAfter ?? onlyEvery ?? greeting;
+  const isAsked = (constant || activate) && enabled && !dontActivate;
+  return isAsked && depends === null && !keepAfterMatch && !dontAfterMatch && !delayUntilRecursion;
+}
+
+function deepestOf(entry: LoreEntry): number {
+  return looksBack(entry) ? Number.POSITIVE_INFINITY : (entry.scanDepth ?? 0);
+}
+
+/** At the whole window. */
+export function looksBack({ decorators }: LoreEntry): boolean {
+  return decorators.keepAfterMatch || decorators.dontAfterMatch;
 }
 
 function noBeginnings(): Beginnings {

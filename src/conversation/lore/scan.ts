@@ -10,6 +10,7 @@ import {
   type KeyIndex,
   keysIn,
   type LoreKey,
+  looksBack,
 } from './keys.js';
 import type { Patterns, PatternTry } from './patterns.js';
 
@@ -63,20 +64,11 @@ const MOST_EFFORT = 20_000_000;
 /** Of the newest messages together. */
 const MOST_CHARS = 200_000;
 
-/** Whether it is always there, whatever is said. */
-export function isConstant({ constant, decorators, delayUntilRecursion }: LoreEntry): boolean {
-  const { activate, onlyAfter, onlyEvery, keepAfterMatch, dontAfterMatch, greeting } = decorators;
-  const depends = onlyAfter ?? onlyEvery ?? greeting;
-  return (
-    (constant || activate) && depends === null && !keepAfterMatch && !dontAfterMatch && !delayUntilRecursion
-  );
-}
-
 /** `values`: as drawn for the window, so that they stay the same. */
-export function constantsIn(books: readonly Lorebook[], values: MacroValues): LoreMatch[] {
+export function constantsIn(scanner: Scanner, books: readonly Lorebook[], values: MacroValues): LoreMatch[] {
   return books.flatMap((book) =>
-    book.entries.flatMap((entry, n): LoreMatch[] => {
-      if (!entry.enabled || entry.decorators.dontActivate || !isConstant(entry)) return [];
+    scanner.indexOf(book).constant.flatMap((n): LoreMatch[] => {
+      const entry = book.entries[n] as LoreEntry;
       if (!isDrawn(entry, values.random)) return [];
       const text = withoutCode(expand(entry.content, values)).trim();
       return text === '' ? [] : [{ book, entry: n, text, rank: 'constant', key: null }];
@@ -175,17 +167,10 @@ function depthOf({ scanDepth }: ScanRequest, book: Lorebook, entry: LoreEntry): 
   return entry.scanDepth ?? book.scanDepth ?? scanDepth;
 }
 
-function looksBack({ decorators }: LoreEntry): boolean {
-  return decorators.keepAfterMatch || decorators.dontAfterMatch;
-}
-
 function lookInMessages(state: Scan, book: Lorebook): void {
   const index = state.indexOf(book);
   const { said } = hitsOf(state, book);
-  const most = book.entries.reduce((deepest, entry) => {
-    if (!entry.enabled) return deepest;
-    return looksBack(entry) ? Number.POSITIVE_INFINITY : Math.max(deepest, depthOf(state, book, entry));
-  }, 0);
+  const most = Math.max(index.deepest, book.scanDepth ?? state.scanDepth);
   let chars = 0;
   for (const [depth, { name, text }] of state.messages.entries()) {
     if (depth >= most || chars > MOST_CHARS) break;
@@ -282,12 +267,9 @@ function triesOf(
 
 /** The entries of a book that the messages bring. */
 function joiningFirst(state: Scan, book: Lorebook): LoreMatch[] {
-  // Constant ones under a condition need no keys.
-  const constant = book.entries.flatMap((entry, n) =>
-    entry.constant || entry.decorators.activate ? [n] : [],
-  );
   const entries = [...hitsOf(state, book).said.keys()].map((id) => entryOf(state, book, id));
-  return joining(state, book, [...entries, ...constant], null);
+  // Constant ones under a condition need no keys.
+  return joining(state, book, [...entries, ...state.indexOf(book).conditional], null);
 }
 
 function entryOf({ indexOf: indexes }: Scan, book: Lorebook, id: number): number {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { withinBudget } from '../../../src/conversation/lore/budget.js';
-import { constantsIn, withoutCode } from '../../../src/conversation/lore/scan.js';
-import { bookOf, joined, scanned, VALUES } from './books.js';
+import { constantsIn, createScanner, withoutCode } from '../../../src/conversation/lore/scan.js';
+import { AT_ONCE, bookOf, joined, scanned, VALUES } from './books.js';
 
 const one = (fields: object) => bookOf([{ keys: ['moon'], content: 'M', ...fields }]);
 
@@ -152,7 +152,11 @@ describe('other entries', () => {
       ],
       { recursive_scanning: true },
     );
-    const constants = constantsIn([book], VALUES);
+    const constants = constantsIn(
+      createScanner(AT_ONCE, () => 0),
+      [book],
+      VALUES,
+    );
     expect(constants.map(({ text }) => text)).toEqual(['A']);
     expect(await joined([book], ['hello'], { constants })).toEqual(['S']);
   });
@@ -203,7 +207,11 @@ describe('the budget', () => {
       ],
       { recursive_scanning: true },
     );
-    const constants = constantsIn([book], VALUES);
+    const constants = constantsIn(
+      createScanner(AT_ONCE, () => 0),
+      [book],
+      VALUES,
+    );
     const { matches } = await scanned([book], ['x'], { constants });
     const all = [...constants, ...matches];
     expect(names(withinBudget(all, budget(1_000)).kept)).toBe('bdyae');
