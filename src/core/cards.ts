@@ -1,0 +1,91 @@
+/** Character cards: the files in which people bring characters along from other programs. */
+import type { ChatId, PersonaId } from './ids.js';
+
+export const CARD_LIMITS = {
+  /** JSON, a chunk unpacked, a portrait, `card.json`. */
+  jsonBytes: 16 * 1024 * 1024,
+  portraitBytes: 16 * 1024 * 1024,
+  fieldChars: 200_000,
+  greetings: 100,
+  nameChars: 60,
+  notesChars: 500,
+  /** A file by command line. */
+  fileBytes: 100 * 1024 * 1024,
+};
+
+/** The texts of a card, '' or empty where it has none. Line ends are \n; no white space around them. */
+export interface CardTexts {
+  name: string;
+  nickname: string;
+  description: string;
+  personality: string;
+  scenario: string;
+  instructions: string;
+  examples: string;
+  reminder: string;
+  note: string;
+  greeting: string;
+  greetings: string[];
+  groupGreetings: string[];
+  /** 0 to 1. */
+  talkativeness: number | null;
+}
+
+export type CardForm = 'png' | 'jpeg' | 'webp' | 'charx' | 'json' | 'yaml';
+
+export interface Card {
+  form: CardForm;
+  texts: CardTexts;
+  /** For the person who imports it. */
+  creatorNotes: string;
+  /** A version of the specification newer than this knows. */
+  newer: string | null;
+  /** Its lorebook as it stands there. */
+  book: unknown;
+  /** In any format of pictures. */
+  portrait: Buffer | null;
+  /** Names of parts that are not taken over, for people. */
+  leftOut: string[];
+}
+
+/** `refused`: it means to be one; `reason`: one sentence that never quotes the file. */
+export type ReadFile =
+  | { kind: 'card'; card: Card }
+  | { kind: 'lorebook'; book: unknown; leftOut: string[] }
+  | { kind: 'refused'; reason: string }
+  | { kind: 'other' };
+
+export interface ImportAsk {
+  /** null: into the library, for all chats. */
+  chatId: ChatId | null;
+  file: Buffer;
+  /** Without folders; for a lorebook that has no name of its own. */
+  fileName: string;
+  /** As typed; null: the card's. */
+  name: string | null;
+}
+
+export type ImportAnswer =
+  | {
+      kind: 'imported';
+      personaId: PersonaId;
+      name: string /** Of what was said of it: lines. */;
+      lines: string[];
+    }
+  /** The same card is here. */
+  | { kind: 'there'; personaId: PersonaId; name: string }
+  | { kind: 'lorebook'; name: string; entries: number; lines: string[] }
+  | { kind: 'refused'; reason: string }
+  /** Neither card nor lorebook. */
+  | { kind: 'other' };
+
+export interface Cards {
+  /** A whole persona or none, also when the process is killed. Throws Fault `memory_unavailable` if the disk refuses. */
+  import(ask: ImportAsk): Promise<ImportAnswer>;
+  /** null: no such persona. Only what was edited since the import differs from the card. */
+  export(
+    chatId: ChatId,
+    name: string,
+    as: 'png' | 'json' | 'charx' | null,
+  ): Promise<{ file: Buffer; fileName: string } | { refused: string } | null>;
+}
