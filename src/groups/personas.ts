@@ -206,8 +206,10 @@ function unlistedModel(model: string): string {
   );
 }
 
-/** False if it exists. It usually does, so the text is only built if it is missing. */
-/** Opened and written without a pause between: what an operator saves at that moment is not written over. */
+/**
+ * False if it exists. It usually does, so the text is only built if it is missing. Opened and written without a pause
+ * between, so that nothing that an operator saves at that moment is written over.
+ */
 async function writeIfMissing(path: string, text: () => string): Promise<boolean> {
   if (existsSync(path)) return false;
   try {
