@@ -7,6 +7,7 @@ import { describe, Fault } from './core/errors.js';
 import { closest, isNear } from './core/known-keys.js';
 import type { DoctorOptions } from './doctor.js';
 import type { MigrateOptions } from './migrate-store.js';
+import type { PersonaExportOptions, PersonaImportOptions } from './persona-files.js';
 import type { ReplayOptions } from './replay.js';
 import type { BackupOptions, ExportOptions } from './transfer.js';
 
@@ -18,6 +19,7 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 };
 
 const program = new Command('coterie').enablePositionalOptions().showHelpAfterError('(see --help)');
+const persona = new Command('persona');
 const pair = new Command('pair');
 const commands = () => import('./commands.js');
 
@@ -96,6 +98,31 @@ withOptions(program.command('import'), 'import an OpenClaw or MicroClaw folder, 
   .option('--dry-run', 'only show what would be done')
   .action(async (folder: string, options: { dryRun?: boolean }, ...given) =>
     (await commands()).importFolder(configOf(given), folder, options.dryRun === true),
+  );
+program.addCommand(
+  withOptions(persona, 'bring characters along, and take them elsewhere; the gateway may run'),
+);
+withOptions(
+  persona.command('import'),
+  'import character cards and lorebooks: PNG, JPEG, WebP, CHARX, JSON, YAML',
+)
+  .argument('<files...>')
+  .option('--chat <chat-id>', 'into this chat (default: into the library, for all chats)')
+  .option('--name <name>', 'under this name; the text of a persona of this name is replaced')
+  .action(async (files: string[], options: PersonaImportOptions, ...given) =>
+    (await commands()).importPersonas(configOf(given), files, options),
+  );
+withOptions(
+  persona.command('export'),
+  'write a persona as a character card; only edited texts differ from its own',
+)
+  .argument('<chat-id>')
+  .argument('<name>')
+  .argument('[file]')
+  .option('--as <form>', 'png, json or charx (default: as it came)')
+  .action(
+    async (chatId: string, name: string, file: string | undefined, options: PersonaExportOptions, ...given) =>
+      (await commands()).exportPersona(configOf(given), chatId, name, file, options),
   );
 withOptions(program.command('replay'), 'show everything that a turn saw and did')
   .argument('<turn-id>', 'its ID, or that of any of its journal entries')

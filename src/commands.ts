@@ -6,6 +6,7 @@ export { audit } from './audit.js';
 export { doctor } from './doctor.js';
 export { migrateStore } from './migrate-store.js';
 export { approve, linkWhatsApp, list, remove, terminalAsk } from './pair.js';
+export { exportPersona, importPersonas } from './persona-files.js';
 export { replay } from './replay.js';
 export { setUp } from './setup-terminal.js';
 export { backUp, exportChat, importFolder, restoreFrom } from './transfer.js';

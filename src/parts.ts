@@ -7,11 +7,14 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { createArtifacts } from './artifacts/artifacts.js';
 import type { BoardOptions } from './board/listener.js';
+import { readCardFile } from './cards/read.js';
+import { plainPng, writeCard } from './cards/write.js';
 import { createExports } from './chat-export/export.js';
 import { type Config, type From, type LoadedConfig, modelsOf } from './config.js';
 import { createPatterns } from './conversation/lore/patterns.js';
 import { createScanner } from './conversation/lore/scan.js';
 import { createJobAccess } from './conversation/rights.js';
+import type { Cards } from './core/cards.js';
 import type { Channel } from './core/channel.js';
 import { systemClock } from './core/clock.js';
 import { locks } from './core/concurrency.js';
@@ -23,6 +26,7 @@ import type { Log } from './core/log.js';
 import type { Store } from './core/store.js';
 import { createCollector } from './core/v8.js';
 import { createArchives } from './groups/archives.js';
+import { createCards } from './groups/card-import.js';
 import { createChatFiles } from './groups/chat-files.js';
 import { createClipboard } from './groups/clipboard.js';
 import { createLorebooks } from './groups/lorebooks.js';
@@ -33,7 +37,7 @@ import { createAlarm } from './jobs/clock.js';
 import { createJobs } from './jobs/jobs.js';
 import { createJournal } from './journal/journal.js';
 import { createMediaFiles, mediaBytes } from './media/files.js';
-import { createImageDecoder, createImages } from './media/images.js';
+import { createImageDecoder, createImages, toPng } from './media/images.js';
 import { createMedia } from './media/media.js';
 import { secretsIn } from './models/redact.js';
 import { takeLock } from './operating/lock.js';
@@ -201,6 +205,21 @@ function recordsOf(config: Config, log: Log): Records {
   return new Records({ folder: foldersOf(config).records, bytes, days, clean, clock, log });
 }
 
+export function cardsOf(config: Config, log: Log): Cards {
+  // Portraits are mostly PNG: the process for others starts with the first of them.
+  const decoder = createImageDecoder(clock);
+  return createCards({
+    groupsDir: config.groupsDir,
+    format: { read: readCardFile, write: writeCard, plainPng },
+    toPng: (picture) => toPng(decoder, picture),
+    mostInChat: config.limits.personasPerChat,
+    windowTokens: config.model.contextTokens,
+    models: modelsOf(config),
+    clock,
+    log,
+  });
+}
+
 async function createMediaOf(config: Config, log: Log) {
   return createMedia({
     files: createMediaFiles({ folder: foldersOf(config).media, newId: randomUUID }),
@@ -261,6 +280,7 @@ function createFiles(
     promptFiles: createPromptFiles(workspace, agents, store),
     archives: createArchives(groupsDir, zone, exclusive, log),
     personas: createPersonas({ groupsDir, clock, log, mostInChat, models: modelsOf(config) }),
+    cards: cardsOf(config, log),
     chatFiles: createChatFiles(groupsDir, store, clock, log),
     lorebooks: createLorebooks(groupsDir, log),
     artifacts: createArtifacts({

@@ -2,7 +2,7 @@
  * The JSON of a card in its forms (V1, V2, V3, Pygmalion, Agnai) and its texts. Read leniently, since every program writes it
  * otherwise; written so that only what was edited changes. Sources: character-card-spec-v2 and -v3; what programs write.
  */
-import { CARD_LIMITS, type CardTexts } from '../core/cards.js';
+import { CARD_LIMITS, type CardChanges, type CardTexts } from '../core/cards.js';
 
 export type Fields = Record<string, unknown>;
 
@@ -102,12 +102,6 @@ const KEYS = {
   ...{ reminder: 'post_history_instructions', greeting: 'first_mes', greetings: 'alternate_greetings' },
   groupGreetings: 'group_only_greetings',
 } as const;
-
-/** `book` undefined: as it is. */
-export interface CardChanges {
-  texts: Partial<CardTexts>;
-  book?: unknown;
-}
 
 /** The same object with these changes: in `data`, and in V1's copies beside it. */
 export function withChanges(source: Fields, { texts, book }: CardChanges): Fields {

@@ -1,25 +1,10 @@
 /** Cards out. The original file comes back but for what was edited; a persona without one becomes a card of V3. Pure. */
-import { CARD_LIMITS, type CardTexts } from '../core/cards.js';
+import { CARD_LIMITS, type WriteAsk, type WriteForm } from '../core/cards.js';
 import { isJpeg } from './exif.js';
-import { type CardChanges, type Fields, fieldsOf, newCard, withChanges } from './forms.js';
+import { type Fields, fieldsOf, newCard, withChanges } from './forms.js';
 import { chunksOf, isPng, keywordOf, type PngChunk, pngOf, textChunk, textOfChunk, withText } from './png.js';
 import { cardChunks, iconPath, jsonText } from './read.js';
 import { openZip, unpack, withEntries, type Zip } from './zip.js';
-
-export type WriteForm = 'png' | 'json' | 'charx';
-
-export interface WriteAsk {
-  /** The card as it came; null: the persona has none. */
-  original: Buffer | null;
-  /** Edits since then; of a persona without a card, everything. */
-  changes: CardChanges;
-  texts: CardTexts;
-  book: unknown;
-  /** A PNG. `isEdited`: it is not what the card brought. */
-  portrait: { png: Buffer; isEdited: boolean } | null;
-  /** null: as it came, or a PNG where there is a portrait. */
-  as: WriteForm | null;
-}
 
 /** null: a PNG without a picture. */
 export function writeCard(ask: WriteAsk): { file: Buffer; form: WriteForm } | null {
@@ -120,6 +105,13 @@ function changedPng(original: Buffer, ask: WriteAsk): Buffer {
   return pngOf(withTexts(ask.portrait.png, texts));
 }
 
+/** null: it is no PNG, or not whole. */
+export function plainPng(picture: Buffer): Buffer | null {
+  if (!isPng(picture)) return null;
+  const { chunks, isWhole } = chunksOf(picture);
+  return isWhole ? pngOf(chunks.filter((chunk) => keywordOf(chunk) === '')) : null;
+}
+
 /** The chunks of a picture, with these texts before its end. */
 function withTexts(picture: Buffer, texts: readonly PngChunk[]): PngChunk[] {
   const { chunks } = chunksOf(picture);
@@ -154,11 +146,4 @@ function changedCharx(original: Buffer, ask: WriteAsk): Buffer {
   const entries = new Map([['card.json', jsonFile(card, '{\n  ')]]);
   if (ask.portrait?.isEdited) entries.set(path, ask.portrait.png);
   return withEntries(zip, entries);
-}
-
-/** Whether a text of the persona is another than the one that the card brought. */
-export function changesBetween(was: CardTexts, is: CardTexts): Partial<CardTexts> {
-  const names = Object.keys(was) as (keyof CardTexts)[];
-  const edited = names.filter((name) => JSON.stringify(was[name]) !== JSON.stringify(is[name]));
-  return Object.fromEntries(edited.map((name) => [name, is[name]]));
 }

@@ -1,4 +1,5 @@
 /** Character cards: the files in which people bring characters along from other programs. */
+import { printableLine } from './cut.js';
 import type { ChatId, PersonaId } from './ids.js';
 
 export const CARD_LIMITS = {
@@ -55,6 +56,36 @@ export type ReadFile =
   | { kind: 'refused'; reason: string }
   | { kind: 'other' };
 
+export type WriteForm = 'png' | 'json' | 'charx';
+
+/** `book` undefined: as it is. */
+export interface CardChanges {
+  texts: Partial<CardTexts>;
+  book?: unknown;
+}
+
+export interface WriteAsk {
+  /** The card as it came; null: the persona has none. */
+  original: Buffer | null;
+  /** Edits since then; of a persona without a card, everything. */
+  changes: CardChanges;
+  texts: CardTexts;
+  book: unknown;
+  /** A PNG. `isEdited`: it is not the picture that the card brought. */
+  portrait: { png: Buffer; isEdited: boolean } | null;
+  /** null: as it came, or a PNG where there is a portrait. */
+  as: WriteForm | null;
+}
+
+/** The files themselves. Pure, never throws. */
+export interface CardFormat {
+  read(file: Buffer): ReadFile;
+  /** null: a PNG without a picture. */
+  write(ask: WriteAsk): { file: Buffer; form: WriteForm } | null;
+  /** The picture of a PNG without its texts; null: it is none, or broken. */
+  plainPng(picture: Buffer): Buffer | null;
+}
+
 export interface ImportAsk {
   /** null: into the library, for all chats. */
   chatId: ChatId | null;
@@ -86,6 +117,16 @@ export interface Cards {
   export(
     chatId: ChatId,
     name: string,
-    as: 'png' | 'json' | 'charx' | null,
+    as: WriteForm | null,
   ): Promise<{ file: Buffer; fileName: string } | { refused: string } | null>;
+}
+
+/** For people: a sentence, and lines below it. */
+export function importText(answer: ImportAnswer): string {
+  if (answer.kind === 'other') return 'Not imported: there is no character card in it.';
+  if (answer.kind === 'refused') return `Not imported: ${answer.reason}`;
+  const name = printableLine(answer.name);
+  if (answer.kind === 'there') return `${name} is here already, from the same card.`;
+  const what = answer.kind === 'lorebook' ? `the lorebook ${name}, with ${answer.entries} entries` : name;
+  return [`Imported ${what}.`, ...answer.lines].join('\n');
 }

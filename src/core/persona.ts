@@ -17,6 +17,13 @@ export interface Persona {
   character: string;
   parts: CharacterParts;
   greeting: string | null;
+  /** Others to choose from; those for groups. */
+  greetings: string[];
+  groupGreetings: string[];
+  /** The probability of answering a message that names nobody, 0 to 1; null: it has none. */
+  talkativeness: number | null;
+  /** The path of its picture. */
+  portrait: string | null;
   /** The file it came from: its texts are those of strangers. */
   card: string | null;
   /** An operator has read the card. */

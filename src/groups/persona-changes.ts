@@ -61,8 +61,8 @@ export function personaChanges(
 
   return {
     async create(chatId, typed, from, character) {
-      const name = typedName(typed);
-      const fault = faultOf(name) ?? (await clash(chatId, name, from));
+      const name = cleanName(typed);
+      const fault = nameFault(name) ?? (await clash(chatId, name, from));
       if (fault !== null) return refuse(fault);
       const id = slug(name);
       if (!(await make(chatId, id, name, from === null ? null : slug(from), character))) {
@@ -89,7 +89,7 @@ export function personaChanges(
     async setModel(chatId, name, model) {
       const persona = await find(chatId, name);
       if (persona === null) return unknown(name);
-      const wanted = typedName(model);
+      const wanted = cleanName(model);
       if (wanted === '') return refuse('Please name the model, too.');
       let edited: Buffer | null = null;
       await update(fileOf(chatId, persona.id, 'PERSONA.md'), (bytes) => {
@@ -123,7 +123,7 @@ const MOST_NAME_CHARS = 60;
 const JOINS = /\u200c|\u200d|\p{Variation_Selector}|[\u{e0020}-\u{e007f}]/u;
 
 /** On one line, without invisible characters. */
-function typedName(name: string): string {
+export function cleanName(name: string): string {
   return name
     .replace(/[\p{DI}\p{Bidi_C}]/gu, (sign) => (JOINS.test(sign) ? sign : ''))
     .replace(/[\s\p{Cc}]+/gu, ' ')
@@ -131,7 +131,7 @@ function typedName(name: string): string {
 }
 
 /** Why no persona may have this name; null if it is valid. */
-function faultOf(name: string): string | null {
+export function nameFault(name: string): string | null {
   const id = slug(name);
   if (id === '') {
     return `${quoted(name)} has no letter or digit to name a persona by; please choose another name.`;
@@ -144,12 +144,12 @@ function faultOf(name: string): string | null {
 
 /** For a sentence; a long name is cut. */
 function quoted(name: string): string {
-  const characters = Array.from(typedName(name));
+  const characters = Array.from(cleanName(name));
   return `"${characters.slice(0, MOST_NAME_CHARS).join('')}${characters.length > MOST_NAME_CHARS ? '…' : ''}"`;
 }
 
 /** The name of a persona that could be confused with this one. */
-function lookalike(name: string, personas: readonly Persona[]): string | null {
+export function lookalike(name: string, personas: readonly Persona[]): string | null {
   const readings = new Set(readingsOf(name));
   const isTaken = (other: string) => readingsOf(other).some((reading) => readings.has(reading));
   return personas.flatMap(namesOf).find(isTaken) ?? null;

@@ -1,11 +1,13 @@
 /** PERSONA.md: YAML front matter, then the character. Uses the valid parts and reports the rest. */
 import { isMap, isScalar, isSeq, stringify } from 'yaml';
+import type { CardTexts } from '../core/cards.js';
 import { cutAt, inOneLine } from '../core/cut.js';
 import {
   BOM,
   beginsFrontMatter,
   documentOf,
   encode,
+  LARGE,
   splitFrontMatter,
   withFrontMatterKey,
   withKey,
@@ -14,7 +16,7 @@ import { type CharacterParts, NO_PARTS, type Persona } from '../core/persona.js'
 import { TOOL_GROUPS } from '../core/tool.js';
 
 /** The values in the file; null or empty if absent. */
-export interface PersonaFile extends Omit<Persona, 'id' | 'name' | 'aliases'> {
+export interface PersonaFile extends Omit<Persona, 'id' | 'name' | 'aliases' | 'portrait'> {
   name: string | null;
   aliases: string[] | null;
   /** Written for another program, whose model names mean nothing here. */
@@ -28,7 +30,7 @@ export function readPersonaFile(file: string): PersonaFile {
     const faults = beginsFrontMatter(file) ? ['the front matter has no closing line of ---'] : [];
     return { ...NO_FILE, ...inSections(file), faults };
   }
-  const { contents, errors } = documentOf(parts.matter);
+  const { contents, errors } = documentOf(parts.matter, LARGE);
   const faults = errors.map(({ message }) => message);
   const map = isMap(contents) ? contents : null;
   if (contents !== null && map === null) faults.push('the front matter should be lines of "key: value"');
@@ -39,7 +41,7 @@ export function readPersonaFile(file: string): PersonaFile {
     // Other programs write this for the default.
     model: modelNamed === 'inherit' ? null : modelNamed,
     isForeign: isForeign(),
-    temperature: temperature(),
+    temperature: numberUpTo('temperature', 2),
     avatar: text('avatar'),
     voice: text('voice'),
     aliases: names('aliases'),
@@ -50,6 +52,9 @@ export function readPersonaFile(file: string): PersonaFile {
     trusted: yesOrNo('trusted') ?? false,
     guard: yesOrNo('guard'),
     greeting: text('greeting', (words) => words.trim()),
+    greetings: texts('greetings'),
+    groupGreetings: texts('group_greetings'),
+    talkativeness: numberUpTo('talkativeness', 1),
     faults,
   };
 
@@ -81,11 +86,19 @@ export function readPersonaFile(file: string): PersonaFile {
     return fault(`"${key}" should be true or false`);
   }
 
-  function temperature(): number | null {
-    const found = value('temperature');
+  function numberUpTo(key: string, most: number): number | null {
+    const found = value(key);
     const number = typeof found === 'string' && found.trim() !== '' ? Number(found) : found;
-    if (number === null || (typeof number === 'number' && number >= 0 && number <= 2)) return number;
-    return fault('"temperature" should be a number from 0 to 2');
+    if (number === null || (typeof number === 'number' && number >= 0 && number <= most)) return number;
+    return fault(`"${key}" should be a number from 0 to ${most}`);
+  }
+
+  function texts(key: string): string[] {
+    const found = value(key);
+    const list = isSeq(found) ? found.items.map((item) => (isScalar(item) ? item.value : item)) : [found];
+    if (found === null) return [];
+    if (!list.every(isText)) return fault(`"${key}" should be a list of texts`) ?? [];
+    return list.map((words) => String(words).trim()).filter((words) => words !== '');
   }
 
   /** A list, or comma-separated text. */
@@ -99,6 +112,7 @@ export function readPersonaFile(file: string): PersonaFile {
   }
 }
 
+const SECTIONS = ['personality', 'scenario', 'instructions', 'examples', 'reminder', 'note'] as const;
 const SECTION = /^## (personality|scenario|instructions|examples|reminder|note)[ \t]*$/i;
 
 /** The description, and the sections below it. */
@@ -153,6 +167,39 @@ export function freshPersonaFile(name: string, from: string | null, character = 
   const words = character.trim();
   const matter = stringify(from === null ? { name } : { name, from }, { lineWidth: 0 });
   return `---\n${matter}---\n${words === '' ? '' : `\n${words}\n`}`;
+}
+
+/** A heading of ours in somebody else's text is indented, so that it begins no section. */
+const HEADINGS = /^(?=## (?:personality|scenario|instructions|examples|reminder|note)[ \t]*$)/gim;
+
+/** Of a card. `matter`: further keys. */
+export function cardPersonaFile(texts: CardTexts, matter: Record<string, unknown>): string {
+  const { greeting, greetings, groupGreetings, talkativeness } = texts;
+  const keys = {
+    ...matter,
+    ...(greeting !== '' && { greeting }),
+    ...(greetings.length > 0 && { greetings }),
+    ...(groupGreetings.length > 0 && { group_greetings: groupGreetings }),
+    ...(talkativeness !== null && { talkativeness }),
+  };
+  const sections = SECTIONS.flatMap((name) => {
+    const text = texts[name];
+    return text === ''
+      ? []
+      : [`## ${name[0]?.toUpperCase()}${name.slice(1)}\n\n${text.replace(HEADINGS, ' ')}`];
+  });
+  const body = [texts.description.replace(HEADINGS, ' '), ...sections].filter((text) => text !== '');
+  return `---\n${stringify(keys, { lineWidth: 0 })}---\n\n${body.join('\n\n')}\n`;
+}
+
+/** Of a persona, as a card has them. */
+export function cardTextsOf(file: PersonaFile, name: string): CardTexts {
+  const { parts, greetings, groupGreetings, talkativeness } = file;
+  const nickname = '';
+  return {
+    ...{ name, nickname, description: file.character, ...parts },
+    ...{ greeting: file.greeting ?? '', greetings, groupGreetings, talkativeness },
+  };
 }
 
 /** null if it cannot be edited reliably. `models`: those that other programs' files may name; null: any. */

@@ -24,6 +24,9 @@ interface PersonasOptions {
   models?: readonly string[] | null | undefined;
 }
 
+/** Beside PERSONA.md, or in the folder of the library. */
+const PORTRAIT = 'portrait.png';
+
 export function createPersonas({
   groupsDir,
   log,
@@ -150,6 +153,13 @@ export function personaReader(groupsDir: string, log: Log, models: readonly stri
       ...cardOf(own, shared),
       guard: own.guard ?? shared.guard,
       greeting: own.greeting ?? shared.greeting,
+      greetings: own.greetings.length > 0 ? own.greetings : shared.greetings,
+      groupGreetings: own.groupGreetings.length > 0 ? own.groupGreetings : shared.groupGreetings,
+      talkativeness: own.talkativeness ?? shared.talkativeness,
+      portrait:
+        [path && join(dirname(path), PORTRAIT), onDisk(libraryFolder, join(inLibrary, PORTRAIT))].find(
+          existsSync,
+        ) ?? null,
       ...(faults.length > 0 && { faults }),
     };
   }

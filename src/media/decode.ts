@@ -37,6 +37,21 @@ export async function decode(sharp: SharpFactory, bytes: Buffer, type: string): 
   }
 }
 
+/** A PNG of the first frame, for a portrait. Never throws. */
+export async function decodeToPng(sharp: SharpFactory, bytes: Buffer, type: string): Promise<Prepared> {
+  const limitInputPixels = MOST_PIXELS[type] ?? MOST_PIXELS_OF_OTHERS;
+  try {
+    const png = await sharp(bytes, { limitInputPixels, failOn: 'error' })
+      .autoOrient()
+      .resize({ width: LONGEST_SIDE, height: LONGEST_SIDE, fit: 'inside', withoutEnlargement: true })
+      .png()
+      .toBuffer();
+    return { kind: 'image', image: { mimeType: 'image/png', bytes: png } };
+  } catch (error) {
+    return unreadable(`it cannot be decoded (${describe(error)})`);
+  }
+}
+
 /** Used if sharp cannot be loaded. */
 export function unchanged(bytes: Buffer, type: string): Prepared {
   if (!isModelType(type)) return unreadable(`${type} cannot be made into another form without sharp`);

@@ -1,11 +1,13 @@
 /** Decodes pictures in a process of its own, because native decoders read untrusted input. `images.ts` starts and kills it. */
 import { describe } from '../core/errors.js';
-import { decode, loadSharp, type Prepared, unchanged } from './decode.js';
+import { decode, decodeToPng, loadSharp, type Prepared, unchanged } from './decode.js';
 
 export interface ImageRequest {
   bytes: Buffer;
   /** As detected from the bytes. */
   type: string;
+  /** Instead of a form for models. */
+  form?: 'png' | undefined;
 }
 
 export interface ImageAnswer {
@@ -19,10 +21,13 @@ const library = loadSharp().then(
   (error) => ({ missing: describe(error) }),
 );
 
-process.on('message', async ({ bytes, type }: ImageRequest) => {
+process.on('message', async ({ bytes, type, form }: ImageRequest) => {
   const picture = Buffer.from(bytes);
   const loaded = await library;
-  const prepared = 'sharp' in loaded ? await decode(loaded.sharp, picture, type) : unchanged(picture, type);
+  const prepared =
+    'sharp' in loaded
+      ? await (form === 'png' ? decodeToPng : decode)(loaded.sharp, picture, type)
+      : unchanged(picture, type);
   const answer: ImageAnswer = { prepared, ...('missing' in loaded && { missing: loaded.missing }) };
   process.send?.(answer);
 });

@@ -74,8 +74,8 @@ export function createImageDecoder(
 
   return {
     /** `type`: as detected from the bytes. Never throws. */
-    decode(bytes: Buffer, type: string): Promise<ImageAnswer> {
-      const answer = last.then(() => ask({ bytes, type }));
+    decode(bytes: Buffer, type: string, form?: 'png'): Promise<ImageAnswer> {
+      const answer = last.then(() => ask({ bytes, type, form }));
       last = answer;
       return answer;
     },
@@ -101,6 +101,14 @@ function withBuffer(prepared: Prepared): Prepared {
   if (prepared.kind === 'unreadable') return prepared;
   const { image } = prepared;
   return { kind: 'image', image: { ...image, bytes: Buffer.from(image.bytes) } };
+}
+
+/** null: it is no picture that can be read. */
+export async function toPng(decoder: ImageDecoder, picture: Buffer): Promise<Buffer | null> {
+  const type = pictureType(picture);
+  if (type === null) return null;
+  const { prepared } = await decoder.decode(picture, type, 'png');
+  return prepared.kind === 'image' && prepared.image.mimeType === 'image/png' ? prepared.image.bytes : null;
 }
 
 export type Images = ReturnType<typeof createImages>;

@@ -220,7 +220,16 @@ export function standIn(): StandIn {
       character: '',
       greeting: null,
       voice: null,
-      ...{ parts: NO_PARTS, card: null, trusted: false, guard: null },
+      ...{
+        parts: NO_PARTS,
+        card: null,
+        trusted: false,
+        guard: null,
+        greetings: [],
+        groupGreetings: [],
+        talkativeness: null,
+        portrait: null,
+      },
     },
   });
   const living = ['default', 'luna'];

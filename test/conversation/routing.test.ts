@@ -16,7 +16,16 @@ const persona = (id: string, name = id, aliases: string[] = []): Persona => ({
     character: '',
     greeting: null,
     voice: null,
-    ...{ parts: NO_PARTS, card: null, trusted: false, guard: null },
+    ...{
+      parts: NO_PARTS,
+      card: null,
+      trusted: false,
+      guard: null,
+      greetings: [],
+      groupGreetings: [],
+      talkativeness: null,
+      portrait: null,
+    },
   },
 });
 

@@ -131,7 +131,16 @@ export function perspectiveOf(
 function withoutFile(id: PersonaId): Persona {
   const nothing = {
     ...{ model: null, temperature: null, avatar: null, voice: null, tools: null, from: null },
-    ...{ parts: NO_PARTS, card: null, trusted: false, guard: null },
+    ...{
+      parts: NO_PARTS,
+      card: null,
+      trusted: false,
+      guard: null,
+      greetings: [],
+      groupGreetings: [],
+      talkativeness: null,
+      portrait: null,
+    },
   };
   return { id, name: id, aliases: [], character: '', greeting: null, ...nothing };
 }
