@@ -45,7 +45,16 @@ const services = {
 const persona: Persona = {
   ...{ id: 'luna', name: 'Luna', model: null, temperature: null, avatar: null, voice: null, aliases: [] },
   ...{ tools: null, from: null, character: 'x', greeting: null },
-  ...{ parts: NO_PARTS, card: null, trusted: false, guard: null },
+  ...{
+    parts: NO_PARTS,
+    card: null,
+    trusted: false,
+    guard: null,
+    greetings: [],
+    groupGreetings: [],
+    talkativeness: null,
+    portrait: null,
+  },
 };
 
 async function chatWith(name: string, books: object[][]): Promise<ChatRecord> {

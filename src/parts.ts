@@ -26,7 +26,7 @@ import type { Log } from './core/log.js';
 import type { Store } from './core/store.js';
 import { createCollector } from './core/v8.js';
 import { createArchives } from './groups/archives.js';
-import { createCards } from './groups/card-import.js';
+import { createCards } from './groups/cards.js';
 import { createChatFiles } from './groups/chat-files.js';
 import { createClipboard } from './groups/clipboard.js';
 import { createLorebooks } from './groups/lorebooks.js';

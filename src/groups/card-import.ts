@@ -1,7 +1,4 @@
-/**
- * Characters in and out of files: a card becomes PERSONA.md, portrait, lorebook and the card itself, in a chat or in the
- * library; and a persona becomes a card again, in which only edited texts differ.
- */
+/** A card becomes files: PERSONA.md, portrait, lorebook and the card itself, in a chat or in the library. */
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
@@ -10,25 +7,22 @@ import {
   CARD_LIMITS,
   type Card,
   type CardFormat,
-  type Cards,
   type CardTexts,
   type ImportAnswer,
   type ImportAsk,
 } from '../core/cards.js';
-import { type Exclusive, locks } from '../core/concurrency.js';
 import { estimateTokens, inOneLine } from '../core/cut.js';
 import { codeOf, namesIn, readIfThere, unavailable } from '../core/file-access.js';
-import { dataOf, LARGE } from '../core/file-text.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import { readLorebook } from '../core/lorebook.js';
 import { removeLeftOvers, writeWhole } from '../core/write-whole.js';
 import { chatFolder, isReserved, onDisk, personaFolder, slug } from './paths.js';
 import { cleanName, lookalike, nameFault } from './persona-changes.js';
-import { cardPersonaFile, cardTextsOf, readPersonaFile } from './persona-file.js';
-import { personaReader } from './personas.js';
+import { cardPersonaFile } from './persona-file.js';
+import type { personaReader } from './personas.js';
 
-interface CardsOptions {
+export interface CardsOptions {
   groupsDir: string;
   log: Log;
   clock: { now(): number };
@@ -44,8 +38,8 @@ interface CardsOptions {
 /** Tools of a persona that a stranger wrote. */
 const TOOLS = ['memory', 'search', 'reactions'];
 const PERSONA = 'PERSONA.md';
-const PORTRAIT = 'portrait.png';
-const LOREBOOK = 'lorebook.yaml';
+export const PORTRAIT = 'portrait.png';
+export const LOREBOOK = 'lorebook.yaml';
 const CARD = /^card\.(?:png|jpe?g|webp|charx|json|yaml)$/;
 /** Above this, YAML is slow to read: the file holds JSON then, which is YAML, too. */
 const MOST_YAML = 500_000;
@@ -56,228 +50,203 @@ const MOST_NUMBERED = 100;
 /** A file of a persona, by name. */
 type Files = Map<string, string | Buffer>;
 
-export function createCards(options: CardsOptions): Cards {
-  const { groupsDir, log, clock, format, toPng, mostInChat, windowTokens, models } = options;
-  const reader = personaReader(groupsDir, log, models);
-  const library = join(groupsDir, 'personas');
-  // Two imports at once must not choose the same name.
-  const alone: Exclusive = locks();
+/** The folders of chats and of the library, and who lives there. */
+export interface Shelf extends CardsOptions {
+  reader: ReturnType<typeof personaReader>;
+  library: string;
+}
 
-  async function take(ask: ImportAsk): Promise<ImportAnswer> {
-    const read = format.read(ask.file);
-    if (read.kind === 'other') return read;
-    if (read.kind === 'refused') return read;
-    if (read.kind === 'lorebook') return takeBook(ask, read);
-    return takeCard(ask, read.card);
+/** A whole persona or none. */
+export async function importFile(shelf: Shelf, ask: ImportAsk): Promise<ImportAnswer> {
+  const read = shelf.format.read(ask.file);
+  if (read.kind === 'other') return read;
+  if (read.kind === 'refused') return read;
+  if (read.kind === 'lorebook') return takeBook(shelf, ask, read);
+  return takeCard(shelf, ask, read.card);
+}
+
+async function takeCard(shelf: Shelf, ask: ImportAsk, card: Card): Promise<ImportAnswer> {
+  const given = ask.name === null ? null : cleanName(ask.name);
+  const own = [card.texts.nickname, card.texts.name].map(nameIn).filter((name) => name !== '');
+  const wanted = given ?? own[0] ?? '';
+  if (wanted === '') return refuse('The card has no name; please send it with /persona import NAME.');
+  const replaced = given === null ? null : await there(shelf, ask.chatId, slug(given));
+  const same = replaced === null ? await sameCard(shelf, ask, card) : null;
+  if (same !== null) return { kind: 'there', ...same };
+  const free = replaced === null ? await freeName(shelf, ask.chatId, wanted) : { name: replaced.name };
+  if ('reason' in free) return refuse(free.reason);
+  const { name } = free;
+  const id = replaced?.id ?? slug(name);
+  const alias = own.find((other) => slug(other) !== id);
+  const files = await filesOf(shelf, ask, card, {
+    name,
+    ...(alias !== undefined && !replaced && { aliases: [alias] }),
+  });
+  if (ask.chatId === null) await intoLibrary(shelf, id, files);
+  else await intoChat(shelf, personaFolder(shelf.groupsDir, ask.chatId, id), files);
+  return { kind: 'imported', personaId: id, name, lines: linesOf(card, shelf.windowTokens) };
+}
+
+async function there(
+  { reader }: Shelf,
+  chatId: ChatId | null,
+  id: PersonaId,
+): Promise<{ id: PersonaId; name: string } | null> {
+  if (id === '' || isReserved(id)) return null;
+  if (chatId !== null) return reader.get(chatId, id);
+  const held = await reader.library();
+  return held.includes(id) ? reader.asInLibrary(id) : null;
+}
+
+/** The persona that came from the same card, under whatever name. */
+async function sameCard(shelf: Shelf, { chatId, file }: ImportAsk, card: Card) {
+  const { reader, format } = shelf;
+  const personas =
+    chatId === null
+      ? await Promise.all((await reader.library()).map(reader.asInLibrary))
+      : await reader.list(chatId);
+  for (const { id, name, card: from } of personas) {
+    const path = from === null ? null : cardPath(shelf, chatId, id, null, from);
+    const other = path === null ? null : await readIfThere(path);
+    if (other === null) continue;
+    if (other.equals(file)) return { personaId: id, name };
+    const read = format.read(other);
+    if (read.kind === 'card' && isSame([read.card.texts, read.card.book], [card.texts, card.book]))
+      return { personaId: id, name };
   }
+  return null;
+}
 
-  async function takeCard(ask: ImportAsk, card: Card): Promise<ImportAnswer> {
-    const given = ask.name === null ? null : cleanName(ask.name);
-    const own = [card.texts.nickname, card.texts.name].map(nameIn).filter((name) => name !== '');
-    const wanted = given ?? own[0] ?? '';
-    if (wanted === '') return refuse('The card has no name; please send it with /persona import NAME.');
-    const replaced = given === null ? null : await there(ask.chatId, slug(given));
-    const same = replaced === null ? await sameCard(ask, card) : null;
-    if (same !== null) return { kind: 'there', ...same };
-    const free = replaced === null ? await freeName(ask.chatId, wanted) : { name: replaced.name };
-    if ('reason' in free) return refuse(free.reason);
-    const { name } = free;
-    const id = replaced?.id ?? slug(name);
-    const alias = own.find((other) => slug(other) !== id);
-    const files = await filesOf(ask, card, {
-      name,
-      ...(alias !== undefined && !replaced && { aliases: [alias] }),
-    });
-    if (ask.chatId === null) await intoLibrary(id, files);
-    else await intoChat(personaFolder(groupsDir, ask.chatId, id), files);
-    return { kind: 'imported', personaId: id, name, lines: linesOf(card, windowTokens) };
-  }
-
-  async function there(
-    chatId: ChatId | null,
-    id: PersonaId,
-  ): Promise<{ id: PersonaId; name: string } | null> {
-    if (id === '' || isReserved(id)) return null;
-    if (chatId !== null) return reader.get(chatId, id);
-    const held = await reader.library();
-    return held.includes(id) ? reader.asInLibrary(id) : null;
-  }
-
-  /** The persona that came from the same card, under whatever name. */
-  async function sameCard({ chatId, file }: ImportAsk, card: Card) {
-    const personas =
-      chatId === null
-        ? await Promise.all((await reader.library()).map(reader.asInLibrary))
-        : await reader.list(chatId);
-    for (const { id, name, card: from } of personas) {
-      const path = from === null ? null : cardPath(chatId, id, null, from);
-      const other = path === null ? null : await readIfThere(path);
-      if (other === null) continue;
-      if (other.equals(file)) return { personaId: id, name };
-      const read = format.read(other);
-      if (read.kind === 'card' && isSame([read.card.texts, read.card.book], [card.texts, card.book]))
-        return { personaId: id, name };
-    }
-    return null;
-  }
-
-  /** `NAME`, or `NAME 2` where it is taken. */
-  async function freeName(
-    chatId: ChatId | null,
-    wanted: string,
-  ): Promise<{ name: string } | { reason: string }> {
-    const rename = 'please send it with /persona import NAME.';
-    const fault = nameFault(wanted);
-    if (fault !== null || slug(wanted) === DEFAULT_PERSONA)
-      return { reason: `A persona cannot have the name of this card; ${rename}` };
-    const held = await reader.library();
-    const inLibrary = await Promise.all(held.map(reader.asInLibrary));
-    const here = chatId === null ? [] : await reader.list(chatId);
-    if (chatId !== null && here.length >= mostInChat) {
-      return {
-        reason: `There are ${here.length} personas here, which is as many as a chat may have; /persona delete NAME makes room.`,
-      };
-    }
-    for (let n = 1; n <= MOST_NUMBERED; n++) {
-      const name = n === 1 ? wanted : `${wanted} ${n}`;
-      const isTaken = [...here, ...inLibrary].some(({ id }) => id === slug(name));
-      if (isTaken) continue;
-      if (
-        lookalike(
-          name,
-          [...here, ...inLibrary].filter(({ id }) => !isNumbered(id, slug(wanted))),
-        ) === null
-      )
-        return { name };
-      return { reason: `The name of this card reads like that of another persona; ${rename}` };
-    }
-    return { reason: `There are ${MOST_NUMBERED} personas of that name; ${rename}` };
-  }
-
-  async function filesOf(ask: ImportAsk, card: Card, named: Record<string, unknown>): Promise<Files> {
-    const cardFile = `card.${card.form === 'jpeg' ? 'jpg' : card.form}`;
-    const portrait = card.portrait === null ? null : await portraitOf(card);
-    const texts = withFewer(card.texts, card.leftOut);
-    return new Map<string, string | Buffer>([
-      [cardFile, ask.file],
-      ...(portrait === null ? [] : [[PORTRAIT, portrait] as const]),
-      ...(hasEntries(card.book) ? [[LOREBOOK, bookFile(card.book)] as const] : []),
-      // Last: a persona is there when this is.
-      [PERSONA, cardPersonaFile(texts, { ...named, card: cardFile, tools: TOOLS })],
-    ]);
-  }
-
-  async function portraitOf({ portrait, leftOut }: Card): Promise<Buffer | null> {
-    const png = portrait && (format.plainPng(portrait) ?? (await toPng(portrait)));
-    if (png === null) leftOut.push('the portrait');
-    return png;
-  }
-
-  /** A new folder appears whole. In one that is there (a persona that was deleted or is replaced), memory stays. */
-  async function intoChat(folder: string, files: Files): Promise<void> {
-    await mkdir(dirname(folder), { recursive: true });
-    const beside = await mkdtemp(join(dirname(folder), '.import-'));
-    try {
-      for (const [name, content] of files) await writeWhole(join(beside, name), content);
-      if (!existsSync(folder)) {
-        try {
-          return await rename(beside, folder);
-        } catch (error) {
-          if (!['ENOTEMPTY', 'EEXIST'].includes(codeOf(error))) throw error;
-        }
-      }
-      await setAside(folder, files);
-      for (const name of files.keys()) await rename(join(beside, name), join(folder, name));
-    } catch (error) {
-      throw unavailable('write', folder, error);
-    } finally {
-      await rm(beside, { recursive: true, force: true });
-    }
-  }
-
-  /** The text of the persona that was here; its files that the new card does not bring go with it. */
-  async function setAside(folder: string, files: Files): Promise<void> {
-    const time = new Date(clock.now()).toISOString().replaceAll(':', '-');
-    for (const name of await namesIn(folder)) {
-      const isOfCard = CARD.test(name) || name === PORTRAIT || /^lorebook\.(?:ya?ml|json)$/.test(name);
-      if (name === PERSONA) await rename(join(folder, name), join(folder, `PERSONA.replaced-${time}.md`));
-      else if (isOfCard && !files.has(name))
-        await rename(join(folder, name), join(folder, `replaced-${time}.${name}`));
-    }
-  }
-
-  async function intoLibrary(id: PersonaId, files: Files): Promise<void> {
-    const { [PERSONA]: text, ...others } = Object.fromEntries(files);
-    const folder = onDisk(library, id);
-    await mkdir(folder, { recursive: true });
-    for (const [name, content] of Object.entries(others)) await writeWhole(join(folder, name), content);
-    await writeWhole(onDisk(library, `${id}.md`), text ?? '');
-  }
-
-  async function takeBook(
-    { chatId, fileName, name }: ImportAsk,
-    { book, leftOut }: { book: unknown; leftOut: string[] },
-  ): Promise<ImportAnswer> {
-    const read = readLorebook(book, nameIn(name ?? basename(fileName, extname(fileName))));
-    if (read === null) return refuse('The lorebook in it has no entries.');
-    const id = slug(read.book.name) || 'lorebook';
-    const folder = join(chatId === null ? groupsDir : chatFolder(groupsDir, chatId), 'lorebooks');
-    await mkdir(folder, { recursive: true });
-    await removeLeftOvers(folder, (other) => other === `${id}.json`);
-    const named = { ...(book as object), ...(!('spec' in (book as object)) && { name: read.book.name }) };
-    await writeWhole(join(folder, `${id}.json`), JSON.stringify(named, null, 2));
-    const lines = leftOut.length > 0 ? [`Left out: ${leftOut.join(', ')}.`] : [];
-    return { kind: 'lorebook', name: read.book.name, entries: read.book.entries.length, lines };
-  }
-
-  function cardPath(chatId: ChatId | null, id: PersonaId, from: string | null, card: string): string | null {
-    if (!CARD.test(card)) return null;
-    const inLibrary = join(onDisk(library, from ?? id), card);
-    const own = chatId === null ? inLibrary : join(personaFolder(groupsDir, chatId, id), card);
-    return existsSync(own) ? own : inLibrary;
-  }
-
-  /** Beside PERSONA.md, or in the library. */
-  async function fileOfPersona(chatId: ChatId, id: PersonaId, from: string | null, name: string) {
-    const own = await readIfThere(join(personaFolder(groupsDir, chatId, id), name));
-    return own ?? readIfThere(join(onDisk(library, from ?? id), name));
-  }
-
-  const send: Cards['export'] = async (chatId, name, as) => {
-    const persona = await reader.find(chatId, name);
-    if (persona === null) return null;
-    const { id, from } = persona;
-    const path = persona.card === null ? null : cardPath(chatId, id, from, persona.card);
-    const original = path === null ? null : await readIfThere(path);
-    const read = original === null ? null : format.read(original);
-    const card = read?.kind === 'card' ? read.card : null;
-    const { greeting, greetings, groupGreetings, talkativeness, character, parts } = persona;
-    const is: CardTexts = {
-      ...{ name: persona.name, nickname: card?.texts.nickname ?? '', description: character, ...parts },
-      ...{ greeting: greeting ?? '', greetings, groupGreetings, talkativeness },
+/** `NAME`, or `NAME 2` where it is taken. */
+async function freeName(
+  { reader, mostInChat }: Shelf,
+  chatId: ChatId | null,
+  wanted: string,
+): Promise<{ name: string } | { reason: string }> {
+  const rename = 'please send it with /persona import NAME.';
+  const fault = nameFault(wanted);
+  if (fault !== null || slug(wanted) === DEFAULT_PERSONA)
+    return { reason: `A persona cannot have the name of this card; ${rename}` };
+  const held = await reader.library();
+  const inLibrary = await Promise.all(held.map(reader.asInLibrary));
+  const here = chatId === null ? [] : await reader.list(chatId);
+  if (chatId !== null && here.length >= mostInChat) {
+    return {
+      reason: `There are ${here.length} personas here, which is as many as a chat may have; /persona delete NAME makes room.`,
     };
-    const yaml = await fileOfPersona(chatId, id, from, LOREBOOK);
-    const book = yaml === null ? null : bookIn(yaml.toString('utf8'));
-    const png = await fileOfPersona(chatId, id, from, PORTRAIT);
-    const brought = card?.portrait ? await portraitOf({ ...card, leftOut: [] }) : null;
-    const wasBook = card !== null && hasEntries(card.book) ? card.book : null;
-    const written = format.write({
-      original: card === null ? null : original,
-      changes: { texts: card === null ? is : editsOf(card, is), ...(!isSame(wasBook, book) && { book }) },
-      texts: is,
-      book,
-      portrait: png && { png, isEdited: brought === null || !brought.equals(png) },
-      as,
-    });
-    if (written === null) return { refused: `${persona.name} has no portrait, which a picture needs.` };
-    const file = `${slug(persona.name) || id}.${written.form}`;
-    return { file: written.file, fileName: file };
-  };
+  }
+  for (let n = 1; n <= MOST_NUMBERED; n++) {
+    const name = n === 1 ? wanted : `${wanted} ${n}`;
+    const isTaken = [...here, ...inLibrary].some(({ id }) => id === slug(name));
+    if (isTaken) continue;
+    if (
+      lookalike(
+        name,
+        [...here, ...inLibrary].filter(({ id }) => !isNumbered(id, slug(wanted))),
+      ) === null
+    )
+      return { name };
+    return { reason: `The name of this card reads like that of another persona; ${rename}` };
+  }
+  return { reason: `There are ${MOST_NUMBERED} personas of that name; ${rename}` };
+}
 
-  return {
-    import: (ask) => alone(ask.chatId ?? 'library', () => take(ask)),
-    export: send,
-  };
+async function filesOf(
+  shelf: Shelf,
+  ask: ImportAsk,
+  card: Card,
+  named: Record<string, unknown>,
+): Promise<Files> {
+  const cardFile = `card.${card.form === 'jpeg' ? 'jpg' : card.form}`;
+  const portrait = card.portrait === null ? null : await portraitOf(shelf, card);
+  const texts = withFewer(card.texts, card.leftOut);
+  return new Map<string, string | Buffer>([
+    [cardFile, ask.file],
+    ...(portrait === null ? [] : [[PORTRAIT, portrait] as const]),
+    ...(hasEntries(card.book) ? [[LOREBOOK, bookFile(card.book)] as const] : []),
+    // Last: a persona is there when this is.
+    [PERSONA, cardPersonaFile(texts, { ...named, card: cardFile, tools: TOOLS })],
+  ]);
+}
+
+export async function portraitOf(
+  { format, toPng }: Shelf,
+  { portrait, leftOut }: Card,
+): Promise<Buffer | null> {
+  const png = portrait && (format.plainPng(portrait) ?? (await toPng(portrait)));
+  if (png === null) leftOut.push('the portrait');
+  return png;
+}
+
+/** A new folder appears whole. In one that is there (a persona that was deleted or is replaced), memory stays. */
+async function intoChat(shelf: Shelf, folder: string, files: Files): Promise<void> {
+  await mkdir(dirname(folder), { recursive: true });
+  const beside = await mkdtemp(join(dirname(folder), '.import-'));
+  try {
+    for (const [name, content] of files) await writeWhole(join(beside, name), content);
+    if (!existsSync(folder)) {
+      try {
+        return await rename(beside, folder);
+      } catch (error) {
+        if (!['ENOTEMPTY', 'EEXIST'].includes(codeOf(error))) throw error;
+      }
+    }
+    await setAside(shelf, folder, files);
+    for (const name of files.keys()) await rename(join(beside, name), join(folder, name));
+  } catch (error) {
+    throw unavailable('write', folder, error);
+  } finally {
+    await rm(beside, { recursive: true, force: true });
+  }
+}
+
+/** The text of the persona that was here; its files that the new card does not bring go with it. */
+async function setAside({ clock }: Shelf, folder: string, files: Files): Promise<void> {
+  const time = new Date(clock.now()).toISOString().replaceAll(':', '-');
+  for (const name of await namesIn(folder)) {
+    const isOfCard = CARD.test(name) || name === PORTRAIT || /^lorebook\.(?:ya?ml|json)$/.test(name);
+    if (name === PERSONA) await rename(join(folder, name), join(folder, `PERSONA.replaced-${time}.md`));
+    else if (isOfCard && !files.has(name))
+      await rename(join(folder, name), join(folder, `replaced-${time}.${name}`));
+  }
+}
+
+async function intoLibrary({ library }: Shelf, id: PersonaId, files: Files): Promise<void> {
+  const { [PERSONA]: text, ...others } = Object.fromEntries(files);
+  const folder = onDisk(library, id);
+  await mkdir(folder, { recursive: true });
+  for (const [name, content] of Object.entries(others)) await writeWhole(join(folder, name), content);
+  await writeWhole(onDisk(library, `${id}.md`), text ?? '');
+}
+
+async function takeBook(
+  { groupsDir }: Shelf,
+  { chatId, fileName, name }: ImportAsk,
+  { book, leftOut }: { book: unknown; leftOut: string[] },
+): Promise<ImportAnswer> {
+  const read = readLorebook(book, nameIn(name ?? basename(fileName, extname(fileName))));
+  if (read === null) return refuse('The lorebook in it has no entries.');
+  const id = slug(read.book.name) || 'lorebook';
+  const folder = join(chatId === null ? groupsDir : chatFolder(groupsDir, chatId), 'lorebooks');
+  await mkdir(folder, { recursive: true });
+  await removeLeftOvers(folder, (other) => other === `${id}.json`);
+  const named = { ...(book as object), ...(!('spec' in (book as object)) && { name: read.book.name }) };
+  await writeWhole(join(folder, `${id}.json`), JSON.stringify(named, null, 2));
+  const lines = leftOut.length > 0 ? [`Left out: ${leftOut.join(', ')}.`] : [];
+  return { kind: 'lorebook', name: read.book.name, entries: read.book.entries.length, lines };
+}
+
+export function cardPath(
+  { groupsDir, library }: Shelf,
+  chatId: ChatId | null,
+  id: PersonaId,
+  from: string | null,
+  card: string,
+): string | null {
+  if (!CARD.test(card)) return null;
+  const inLibrary = join(onDisk(library, from ?? id), card);
+  const own = chatId === null ? inLibrary : join(personaFolder(groupsDir, chatId, id), card);
+  return existsSync(own) ? own : inLibrary;
 }
 
 function refuse(reason: string): ImportAnswer {
@@ -296,7 +265,7 @@ function isNumbered(id: PersonaId, wanted: PersonaId): boolean {
   return id === wanted || (id.startsWith(`${wanted}-`) && /^\d+$/.test(id.slice(wanted.length + 1)));
 }
 
-function hasEntries(book: unknown): boolean {
+export function hasEntries(book: unknown): boolean {
   return (readLorebook(book, '')?.book.entries.length ?? 0) > 0;
 }
 
@@ -307,14 +276,8 @@ function bookFile(book: unknown): string {
     : stringify(JSON.parse(json), { lineWidth: 0, aliasDuplicateObjects: false });
 }
 
-function bookIn(text: string): unknown {
-  return text.trimStart().startsWith('{')
-    ? JSON.parse(text)
-    : JSON.parse(JSON.stringify(dataOf(text, LARGE)));
-}
-
 /** Regardless of the order of keys. */
-function isSame(one: unknown, other: unknown): boolean {
+export function isSame(one: unknown, other: unknown): boolean {
   return JSON.stringify(inOrder(one)) === JSON.stringify(inOrder(other));
 }
 
@@ -329,7 +292,7 @@ function inOrder(value: unknown): unknown {
 }
 
 /** The front matter holds all greetings, and is read for each answer. */
-function withFewer(texts: CardTexts, leftOut: string[]): CardTexts {
+export function withFewer(texts: CardTexts, leftOut: string[]): CardTexts {
   let chars = texts.greeting.length;
   const fits = (text: string) => {
     chars += text.length;
@@ -339,18 +302,6 @@ function withFewer(texts: CardTexts, leftOut: string[]): CardTexts {
   const groupGreetings = texts.groupGreetings.filter(fits);
   if (chars > MOST_GREETING_CHARS) leftOut.push('some of its greetings');
   return { ...texts, greetings, groupGreetings };
-}
-
-/** Texts that are not what the import of the card writes. The name of a persona is not its card's. */
-function editsOf(card: Card, is: CardTexts): Partial<CardTexts> {
-  const imported = readPersonaFile(cardPersonaFile(withFewer(card.texts, []), {}));
-  const was = cardTextsOf(imported, is.name);
-  const names = (Object.keys(was) as (keyof CardTexts)[]).filter(
-    (name) => name !== 'name' && name !== 'nickname',
-  );
-  return Object.fromEntries(
-    names.filter((name) => !isSame(was[name], is[name])).map((name) => [name, is[name]]),
-  );
 }
 
 /** Said of a card to the person who imports it, each only where there is something to say. */

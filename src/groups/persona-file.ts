@@ -30,17 +30,19 @@ export function readPersonaFile(file: string): PersonaFile {
     const faults = beginsFrontMatter(file) ? ['the front matter has no closing line of ---'] : [];
     return { ...NO_FILE, ...inSections(file), faults };
   }
-  const { contents, errors } = documentOf(parts.matter, LARGE);
-  const faults = errors.map(({ message }) => message);
-  const map = isMap(contents) ? contents : null;
-  if (contents !== null && map === null) faults.push('the front matter should be lines of "key: value"');
+  const { value, text, texts, names, numberUpTo, yesOrNo, fault, faults } = keysIn(parts.matter);
   const modelNamed = text('model');
   const toolsNamed = names('tools');
+  // In Claude Code's format: a description is required there, and unknown here.
+  const isOthers =
+    ALIASES.test(modelNamed ?? '') ||
+    value('description') !== null ||
+    (toolsNamed ?? []).some((name) => !GROUPS.has(name));
   return {
     name: text('name'),
     // Other programs write this for the default.
     model: modelNamed === 'inherit' ? null : modelNamed,
-    isForeign: isForeign(),
+    isForeign: isOthers && value('any_model') !== true,
     temperature: numberUpTo('temperature', 2),
     avatar: text('avatar'),
     voice: text('voice'),
@@ -57,6 +59,15 @@ export function readPersonaFile(file: string): PersonaFile {
     talkativeness: numberUpTo('talkativeness', 1),
     faults,
   };
+}
+
+/** Readers of the keys; a value that is not as expected is a fault, and absent. */
+function keysIn(matter: string) {
+  const { contents, errors } = documentOf(matter, LARGE);
+  const faults = errors.map(({ message }) => message);
+  const map = isMap(contents) ? contents : null;
+  if (contents !== null && map === null) faults.push('the front matter should be lines of "key: value"');
+  return { value, text, texts, names, numberUpTo, yesOrNo, fault, faults };
 
   function value(key: string): unknown {
     return map?.get(key) ?? null;
@@ -71,13 +82,6 @@ export function readPersonaFile(file: string): PersonaFile {
     const found = value(key);
     if (isText(found)) return shaped(String(found)) || null;
     return found === null ? null : fault(`"${key}" should be a text`);
-  }
-
-  /** In Claude Code's format: a description is required there, and unknown here. */
-  function isForeign(): boolean {
-    if (value('any_model') === true) return false;
-    const isAlias = ALIASES.test(modelNamed ?? '');
-    return isAlias || value('description') !== null || (toolsNamed ?? []).some((name) => !GROUPS.has(name));
   }
 
   function yesOrNo(key: string): boolean | null {

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readCardFile } from '../../src/cards/read.js';
 import { plainPng, writeCard } from '../../src/cards/write.js';
 import { type Cards, type ImportAsk, importText } from '../../src/core/cards.js';
-import { createCards } from '../../src/groups/card-import.js';
+import { createCards } from '../../src/groups/cards.js';
 import { createPersonas } from '../../src/groups/personas.js';
 import { charxCard, exifCard, madeCard, pngCard } from '../harness/cards.js';
 import { quietLog } from '../harness/quiet.js';

@@ -36,7 +36,16 @@ describe('default', () => {
       from: null,
       character: '',
       greeting: null,
-      ...{ parts: NO_PARTS, card: null, trusted: false, guard: null },
+      ...{
+        parts: NO_PARTS,
+        card: null,
+        trusted: false,
+        guard: null,
+        greetings: [],
+        groupGreetings: [],
+        talkativeness: null,
+        portrait: null,
+      },
     };
     expect(await personas.list(CHAT)).toEqual([bare]);
     expect(await personas.get(CHAT, 'default')).toEqual(bare);
@@ -308,7 +317,16 @@ describe('reading', () => {
       from: null,
       character: 'Wide awake.',
       greeting: null,
-      ...{ parts: NO_PARTS, card: null, trusted: false, guard: null },
+      ...{
+        parts: NO_PARTS,
+        card: null,
+        trusted: false,
+        guard: null,
+        greetings: [],
+        groupGreetings: [],
+        talkativeness: null,
+        portrait: null,
+      },
     });
     await writeFile(join(groups, 'personas/luna.md'), 'Plain.');
     expect(await personas.get(CHAT, 'luna')).toMatchObject({ name: 'luna', model: null, aliases: [] });
