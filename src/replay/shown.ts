@@ -114,7 +114,7 @@ function shownMessage(message: StoredMessage, zone: Zone): string {
 
 function sightLines({ sight }: TurnRecord): string[] {
   if (sight === null) return [];
-  const { windowAfter, messages, estimatedTokens, summary, recalled } = sight;
+  const { windowAfter, messages, estimatedTokens, summary, recalled, lore } = sight;
   const from = windowAfter.messageId === 0 ? 'from the beginning' : `behind message ${windowAfter.messageId}`;
   const lines = [
     `The window: ${messages} messages, ${from}; by our estimate ${estimatedTokens} tokens.`,
@@ -123,6 +123,10 @@ function sightLines({ sight }: TurnRecord): string[] {
       ? 'No recalled lines.'
       : `Recalled lines:\n${recalled.map((line) => indented(printable(line))).join('\n')}`,
   ];
+  for (const { name, book, key, kept } of lore?.entries ?? []) {
+    const why = key === null ? 'always there' : `by ${key}`;
+    lines.push(printableLine(`Lore: ${name}, of ${book}, ${why}${kept ? '' : '; it did not fit'}.`));
+  }
   return [section('What it saw', lines, '')];
 }
 

@@ -10,8 +10,10 @@ import { block, element, UNTRUSTED } from '../../core/origin.js';
 import { isOfStrangers, type Persona } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
 import { type StoredMessage, type ViewRecord, wordsBy } from '../../core/transcript.js';
+import { presentIn, userIn } from '../participants.js';
 import type { Services, WindowSize } from '../services.js';
 import { skillsLoaded } from '../skill-asked.js';
+import type { Guard } from '../turn/guard.js';
 import type { Trust } from '../turn/taint.js';
 import { charsWithin, requestTokens, roomForSteps, tokensOf, tokensPerEstimated } from '../turn/tokens.js';
 import { isUnread, shownFiles } from './files.js';
@@ -35,6 +37,8 @@ export interface TurnContext {
   lore: LoreSeen | null;
   /** Whether it holds untrusted text, and which hosts people named. */
   trust: Trust;
+  /** Absent: answers are sent as they are. */
+  guard: Guard | undefined;
   /** Messages whose files belong to the question and were not fetched yet. */
   unread: StoredMessage[];
   sizes: WindowSize;
@@ -130,15 +134,8 @@ export async function buildContext(
     view,
     recalled,
     lore,
-    trust: {
-      ...window.trust,
-      isOfStrangers: isOfStrangers(known.persona),
-      isTainted:
-        known.origin === 'outside' ||
-        window.trust.isTainted ||
-        images.size > 0 ||
-        recollection?.isFromOutside === true,
-    },
+    trust: trustIn(known, window, images.size > 0, recollection),
+    guard: guardFor(request, window, known),
     unread: beside.filter(isUnread),
     promptMemory: isSameMemory(shown, last.memory) ? null : shown,
     messages: joinNeighbours([
@@ -186,6 +183,41 @@ function windowFor(
 ): Promise<WindowContent> {
   if (anew === undefined) return readWindow(services, room, perspective, batch, last);
   return readWindow(services, room, perspective, anew.goesOn ? [] : batch, null, anew.except);
+}
+
+function trustIn(
+  { origin, persona }: Knowledge,
+  { trust }: WindowContent,
+  hasImages: boolean,
+  recollection: Recollection | null,
+): Trust {
+  return {
+    ...trust,
+    isOfStrangers: isOfStrangers(persona),
+    isTainted: origin === 'outside' || trust.isTainted || hasImages || recollection?.isFromOutside === true,
+  };
+}
+
+/** Of characters that came as a card, unless their file says otherwise. */
+function guardFor(
+  { chat, personaId, personas }: ContextRequest,
+  { heard }: WindowContent,
+  { persona, notes }: Knowledge,
+): Guard | undefined {
+  if (!(persona.guard ?? persona.card !== null)) return undefined;
+  const people = heard.flatMap(({ author }) => (author.kind === 'person' ? [author.name] : []));
+  const present = presentIn(chat, personas);
+  const others = personas.filter(({ id }) => id !== personaId && present.includes(id));
+  const own = new Set([persona.name, ...persona.aliases].map((name) => name.toLowerCase()));
+  const names = new Set([
+    ...['{{user}}', ...people, ...Object.values(notes.people).map(({ name }) => name)],
+    ...[userIn(chat) ?? '', ...others.flatMap(({ name, aliases }) => [name, ...aliases])],
+  ]);
+  const last = heard.findLast(({ author }) => author.kind === 'persona' && author.id === personaId);
+  return {
+    names: [...names].filter((name) => !own.has(name.toLowerCase())),
+    before: last?.text ?? null,
+  };
 }
 
 /** Neither file is needed for an answer, so an unwritable folder does not prevent one. */

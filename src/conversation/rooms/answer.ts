@@ -203,6 +203,7 @@ async function askOnce(
     cause: { kind: 'turn', personaId, turnId },
     record: { room, turnId, parentEventId: cause === undefined ? null : eventIdOf(cause.id) },
     trust: context.trust,
+    guard: context.guard,
     approvalMs: settings.approvalMs,
     steps,
     save(step, more) {

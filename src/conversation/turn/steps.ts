@@ -13,6 +13,7 @@ import type { Persona } from '../../core/persona.js';
 import type { ToolSet, Wait } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import type { CallLimits, Services } from '../services.js';
+import type { Guard } from './guard.js';
 import type { RunApproval, Trust } from './taint.js';
 import { writtenCalls } from './tokens.js';
 
@@ -47,6 +48,8 @@ export interface TurnRequest {
   cutOff?(entries: readonly JournalWrite[]): Promise<void>;
   /** Nobody reads the answer, so it may be empty once tools have answered. */
   isUnread?: true;
+  /** Absent: its answers are sent as they are. */
+  guard?: Guard | undefined;
   /** Shows the chat the text of the current round so far; empty when it starts over. */
   show?(text: string): void;
   signal: AbortSignal;

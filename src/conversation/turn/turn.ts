@@ -6,6 +6,7 @@ import type { ModelEvent, ModelRequest, Usage } from '../../core/model.js';
 import type { Step } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 import { finishCalls } from './calls.js';
+import { type Guard, guarded, isInVain } from './guard.js';
 import {
   type CallsEnd,
   keep,
@@ -46,6 +47,7 @@ export async function runTurn(services: Services, request: TurnRequest): Promise
   const { steps, signal } = request;
   let usage: Usage | null = null;
   let cut = false;
+  let isAskedAgain = false;
   for (;;) {
     const rounds = steps.filter(({ kind }) => kind === 'answer').length;
     const end = rounds === 0 ? null : await finishCalls(services, request);
@@ -64,7 +66,11 @@ export async function runTurn(services: Services, request: TurnRequest): Promise
     usage = addedUsage(usage, spentOn(event));
     cut ||= event.cut === true;
     if (event.calls.length === 0 || !mayCall) {
-      return { kind: 'answered', ...wordsOf(event, steps), usage, last: event.usage, cut };
+      const words = wordsOf(event, steps, request.guard);
+      const isAnew = request.guard && words.wordless === undefined && isInVain(words.text, request.guard);
+      if (!isAnew || isAskedAgain) return { kind: 'answered', ...words, usage, last: event.usage, cut };
+      isAskedAgain = true;
+      continue;
     }
     if (event.cut) return { kind: 'failed', fault: new Fault('context_too_long', CALLS_UNSEEN), usage };
     if (!(await keep(request, answerStep(event, request.callSeed ?? request.turnId, rounds)))) {
@@ -83,12 +89,18 @@ function answerStep({ text, calls, echo }: Done, seed: string, round: number): S
   return { kind: 'answer', text, calls: kept, ...(kept.length === calls.length && echo && { echo }) };
 }
 
-function wordsOf(last: Done, steps: Step[]): { text: string; wordless?: string | undefined } {
-  const own = last.text.trim();
+function wordsOf(
+  last: Done,
+  steps: Step[],
+  guard: Guard | undefined,
+): { text: string; wordless?: string | undefined } {
+  const whole = last.text.trim();
+  const own = guard ? guarded(whole, guard) : whole;
+  if (own === '' && whole !== '') return { text: '' };
   const text = own || textBesideCalls(steps);
   if (text.length > MOST_REPLY_CHARS) return { text: cutAt(text, MOST_REPLY_CHARS) + CUT_OFF };
   if (text === '') return { text, wordless: saidByCalls(steps) || undefined };
-  return { text: last.truncated && own !== '' ? text + CUT_OFF : text };
+  return { text: last.truncated && own !== '' && own === whole ? text + CUT_OFF : text };
 }
 
 function askModel(
@@ -113,7 +125,9 @@ function askModel(
     ...(hasSteps && mayBeEmpty(request) && { mayBeEmpty: true }),
   };
   if (hasSteps) request.show?.('');
-  return askedOnce(services, modelRequest, request.signal, request.show);
+  const { guard, show } = request;
+  const shown = guard && show ? (text: string) => show(guarded(text, guard, true)) : show;
+  return askedOnce(services, modelRequest, request.signal, shown);
 }
 
 /** The end of one request, whose time and tokens are measured. `show`: gets the text so far. */
