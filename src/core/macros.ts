@@ -209,10 +209,10 @@ const MOST_SIDES = 1_000_000;
 /** `6`, `d6`, `2d6`, `2d6+1`; null if it is something else. */
 function roll(formula: string, random: () => number): number | null {
   const [all, count = '', sides = '', plus = '0'] =
-    /^\s*(?:(\d{0,3})d)?(\d{1,7})\s*([+-]\s*\d{1,6})?\s*$/i.exec(formula) ?? [];
+    /^(?:(\d{0,3})d)?(\d{1,7})([+-]\d{1,6})?$/i.exec(formula.replaceAll(/\s/g, '')) ?? [];
   const dice = count === '' ? 1 : Number(count);
   if (all === undefined || dice > MOST_DICE || Number(sides) < 1 || Number(sides) > MOST_SIDES) return null;
-  let sum = Number(plus.replaceAll(/\s/g, ''));
+  let sum = Number(plus);
   for (let n = 0; n < dice; n++) sum += 1 + Math.floor(random() * Number(sides));
   return sum;
 }

@@ -1,6 +1,6 @@
 /** Lorebooks on disk: beside a persona, in a chat, and for all chats. Edits apply to the next answer; each problem is logged once. */
 import { stat } from 'node:fs/promises';
-import { basename, extname, join } from 'node:path';
+import { basename, dirname, extname, join } from 'node:path';
 import { markedEncoding } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import { namesIn, readIfThere } from '../core/file-access.js';
@@ -36,7 +36,7 @@ export function createLorebooks(groupsDir: string, log: Log): Lorebooks {
     } catch (error) {
       return fault(path, describe(error));
     }
-    const read = readLorebook(data, basename(path, extname(path)));
+    const read = readLorebook(data, nameOf(path));
     if (read === null) return fault(path, 'it has no "entries"');
     told.delete(path);
     return read.book;
@@ -85,6 +85,12 @@ export function createLorebooks(groupsDir: string, log: Log): Lorebooks {
       return { own, others: [...ofChat, ...ofAll] };
     },
   };
+}
+
+/** The file's, or that of the persona beside which it lies. */
+function nameOf(path: string): string {
+  const isOwn = OWN.includes(basename(path)) && basename(dirname(path)) !== FOLDER;
+  return isOwn ? basename(dirname(path)) : basename(path, extname(path));
 }
 
 /** YAML may be JSON, too, which is read a hundred times as fast. */

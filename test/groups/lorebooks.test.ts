@@ -39,6 +39,14 @@ describe('lorebooks', () => {
     expect(await names('nobody')).toEqual(['-', 'sea', 'sky', 'all']);
   });
 
+  it('without a name are called as their file, or their persona', async () => {
+    const { names } = await setUp({
+      [`${CHAT}/luna/lorebook.yaml`]: BOOK,
+      [`${CHAT}/lorebooks/lorebook.yaml`]: BOOK,
+    });
+    expect(await names()).toEqual(['luna', 'lorebook']);
+  });
+
   it('come from the library where the persona has none of its own', async () => {
     const { names, write } = await setUp({
       'personas/luna/lorebook.yaml': `name: Library\n${BOOK}`,
