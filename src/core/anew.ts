@@ -46,8 +46,8 @@ export interface NewestAnswer {
   /** Those that are kept, with the shown one; a single one until it is said anew. */
   versions: AnswerVersion[];
   shown: AnswerVersion;
-  /** Someone is being answered, or parts of it are not sent yet; messages wait; or neither. */
-  busy: 'answering' | 'waiting' | null;
+  /** Somebody is being answered; messages wait; parts of it are not sent yet. */
+  busy: 'answering' | 'waiting' | 'sending' | null;
 }
 
 export type AnewEffect =
@@ -58,5 +58,10 @@ export type AnewEffect =
 
 export interface AnewStore {
   newestAnswer(room: RoomId): Promise<NewestAnswer | null>;
+  /** The same if one of these messages of ours shows it, and its room. */
+  newestShownAs(
+    chatId: ChatId,
+    platformMessageIds: readonly string[],
+  ): Promise<{ room: RoomId; answer: NewestAnswer } | null>;
   stepsOf(turnId: string): Promise<Step[]>;
 }

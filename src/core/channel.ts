@@ -15,7 +15,8 @@ export interface Reception {
   settled(): Promise<void>;
 }
 
-export type ChoiceOutcome = 'taken' | 'over' | 'not yours';
+/** `kept`: taken, and the buttons stay until the message is edited. */
+export type ChoiceOutcome = 'taken' | 'kept' | 'over' | 'not yours';
 
 export interface Recipient {
   address: Address;

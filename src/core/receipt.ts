@@ -3,6 +3,9 @@ import type { ChatRecord } from './chat-record.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Address, InboundDeletion, InboundEdit, InboundMessage, InboundReaction } from './message.js';
 
+/** Begins the ids of reactions, which are no platform's. */
+export const BY_REACTION = 'reaction:';
+
 /** Never in the transcript, never sent to a model. */
 export interface NewCommand {
   name: string;

@@ -5,7 +5,7 @@
 
 import type { Anew, AnewStore, AnswerVersion, NewestAnswer } from '../core/anew.js';
 import type { NewDelivery, ShownPart } from '../core/channel.js';
-import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import { type ChatId, type PersonaId, type RoomId, roomId, roomParts } from '../core/ids.js';
 import type { CommandEffect } from '../core/store.js';
 import type { Step } from '../core/transcript.js';
 import { findChat, targetIn } from './chats.js';
@@ -40,17 +40,18 @@ type VersionRow = Some<typeof message, 'version turnId text tainted'> & { anew: 
 const IS_ANSWERING = `
   select 1 from room where id = @room and (exchange is not null
     or exists (select 1 from turn where room_id = @room and state = 'running')
-    or exists (select 1 from turn where room_id = @room and state in ('suspended', 'ready'))
-    or exists (
-      select 1 from outbox
-      where chat_id = @chatId and thread_id is not distinct from @threadId and persona_id = @personaId
-        and finished_at is null))`;
+    or exists (select 1 from turn where room_id = @room and state in ('suspended', 'ready')))`;
+const IS_SENDING = `
+  select 1 from outbox
+  where chat_id = @chatId and thread_id is not distinct from @threadId and persona_id = @personaId
+    and finished_at is null limit 1`;
 const IS_WAITING = `
   select 1 from message where room_id = ? and state = 'waiting' and quiet = 0 limit 1`;
 
 function* busyIn(room: RoomId, personaId: PersonaId): db.Verb<NewestAnswer['busy']> {
-  if (yield* db.one(IS_ANSWERING, { room, personaId, ...roomParts(room) })) return 'answering';
-  return (yield* db.one(IS_WAITING, room)) ? 'waiting' : null;
+  if (yield* db.one(IS_ANSWERING, { room })) return 'answering';
+  if (yield* db.one(IS_WAITING, room)) return 'waiting';
+  return (yield* db.one(IS_SENDING, { personaId, ...roomParts(room) })) ? 'sending' : null;
 }
 
 function toVersion({ version, turnId, text, tainted, anew }: VersionRow): AnswerVersion {
@@ -81,9 +82,25 @@ function* newestAnswer(room: RoomId): db.Verb<NewestAnswer | null> {
   };
 }
 
+const SHOWN_AS = `
+  select turn_id as turnId, thread_id as threadId from outbox
+  where chat_id = @chatId and platform_message_id = @id and persona_id <> '' order by id desc limit 1`;
+
+function* newestShownAs(chatId: ChatId, ids: readonly string[]) {
+  for (const id of ids) {
+    const sent = yield* db.one<{ turnId: string | null; threadId: string | null }>(SHOWN_AS, { chatId, id });
+    if (sent === undefined) continue;
+    const room = roomId(chatId, sent.threadId);
+    const answer = yield* newestAnswer(room);
+    if (answer !== null && answer.turnId !== null && answer.turnId === sent.turnId) return { room, answer };
+  }
+  return null;
+}
+
 export function anewStore(database: db.Database): AnewStore {
   return {
     newestAnswer: (room) => database.read(() => newestAnswer(room)),
+    newestShownAs: (chatId, ids) => database.read(() => newestShownAs(chatId, ids)),
     stepsOf: (turnId) => database.look(() => stepsOf(turnId)),
   };
 }

@@ -6,7 +6,14 @@
 import type { ChoiceOutcome } from '../core/channel.js';
 import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomId, roomParts } from '../core/ids.js';
 import { DIGESTS } from '../core/journal.js';
-import type { NewCommand, PendingCommand, Receipt, ReceiptOf, Received } from '../core/receipt.js';
+import {
+  BY_REACTION,
+  type NewCommand,
+  type PendingCommand,
+  type Receipt,
+  type ReceiptOf,
+  type Received,
+} from '../core/receipt.js';
 import type { ReceiveStore } from '../core/store.js';
 import { TASK_COMPLETED } from '../core/task.js';
 import { type ChatRow, chatMoved, chatTalked, findChat, movesAt } from './chats.js';
@@ -252,7 +259,8 @@ function* receiveCommand(said: ReceiptOf<'command'>, batch: Batch): db.Verb<Outc
   }
   const id = yield* addCommand(room, said, said.command, batch);
   if (id === undefined) return { kind: 'duplicate' };
-  yield* noteNewest(room, 0, said.platformMessageId);
+  const { platformMessageId } = said;
+  yield* noteNewest(room, 0, platformMessageId.startsWith(BY_REACTION) ? null : platformMessageId);
   yield* talked(said, batch, yield* findChat(said.chat.id));
   return { kind: 'command', command: { id, room } };
 }
@@ -287,22 +295,28 @@ function* addCommand(
   return (yield* db.one(IS_MESSAGE_TOO, values)) ? undefined : yield* db.value<number>(ADD_COMMAND, values);
 }
 
+/** Versions of an answer may be chosen until there is a newer answer. */
+function becameOf(command: string | undefined): ChoiceOutcome {
+  return command === 'again' ? 'kept' : 'taken';
+}
+
 function* receiveChoice(said: ReceiptOf<'choice'>, batch: Batch): db.Verb<Outcome> {
   const { chat, sender, platformMessageId, value } = said;
   const { account, now } = batch;
   const choice = { kind: 'choice', id: platformMessageId } as const;
   const moves = yield* movesAt(yield* findChat(chat.id), chat.address);
   const key = { chatId: chat.id, account, moves, platformMessageId };
-  if (yield* db.one(`select 1 from command where ${IS_MESSAGE}`, key)) return { ...choice, became: 'taken' };
+  const before = yield* db.value<string>(`select name from command where ${IS_MESSAGE}`, key);
+  if (before !== undefined) return { ...choice, became: becameOf(before) };
   const chosen = yield* chosenOption(value, { chatId: chat.id, senderId: sender.id }, now);
   if (typeof chosen === 'string') return { ...choice, became: chosen };
   const { room, command } = chosen;
   const id = yield* addCommand(room, said, command, batch);
   if (id === undefined) return { ...choice, became: 'over' };
-  yield* endOffer(chosen.key, now);
+  if (becameOf(command?.name) === 'taken') yield* endOffer(chosen.key, now);
   yield* endOfferedQuestion(room, chosen.key);
   if (said.endsQuestion !== undefined) yield* endQuestion(said.endsQuestion);
   yield* noteNewest(room, 0, platformMessageId);
-  const taken = { ...choice, became: 'taken' } as const;
+  const taken = { ...choice, became: becameOf(command?.name) };
   return command === null ? taken : { ...taken, command: { id, room } };
 }

@@ -7,7 +7,7 @@ import type { Appearance, Part } from '../core/channel.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId, type RoomId, roomId } from '../core/ids.js';
 import type { StoredAttachment } from '../core/media.js';
 import type { Attachment } from '../core/message.js';
-import type { ReceiptOf } from '../core/receipt.js';
+import { BY_REACTION, type ReceiptOf } from '../core/receipt.js';
 import { reactionText, type StoredReply, whoseWords } from '../core/transcript.js';
 import { findChat } from './chats.js';
 import * as db from './db.js';
@@ -155,7 +155,7 @@ export function* reactionTo(
       text: reactionText(sign),
       sentAt,
       receivedAt: now,
-      platformMessageId: `reaction:${platformMessageId}:${sender.id}:${sign}`,
+      platformMessageId: `${BY_REACTION}${platformMessageId}:${sender.id}:${sign}`,
       replyTo: { senderName, text, ours: true, personaId },
       quiet: true,
       reaction: true,

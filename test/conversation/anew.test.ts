@@ -348,6 +348,41 @@ describe('who may', () => {
   });
 });
 
+describe('🔁 as a reaction', () => {
+  const react = async (sign: string, id: string, address = '1', chat = '1') => {
+    await bench.receive({
+      ...{ kind: 'reaction', chat: { address: chat }, sender: { address, name: 'Ann' } },
+      ...{ platformMessageIds: [id], sign, sentAt: 5 },
+    } as never);
+    await bench.settled();
+  };
+
+  it('to the newest answer is /again, each version once', async () => {
+    await start();
+    answers('Vienna', 'Zagreb', 'Oslo', 'Rome');
+    await say('hi');
+    const id = shown[0]?.id ?? '';
+    await react('🔁', id);
+    expect(texts()).toEqual(['Zagreb']);
+    await react('🔁', id);
+    expect(texts()).toEqual(['Oslo']);
+    await react('👍', id);
+    await say('next');
+    await react('🔁', id);
+    expect(texts()).toEqual(['Oslo', 'Rome']);
+  });
+
+  it('of somebody else is a reaction like any other', async () => {
+    await start();
+    answers('Vienna', 'Zagreb');
+    await say('hi', inGroup('Ann'));
+    await react('🔁', shown[0]?.id ?? '', 'Bob', '9');
+    expect(texts()).toEqual(['Vienna']);
+    await react('🔁', shown[0]?.id ?? '', 'Ann', '9');
+    expect(texts()).toEqual(['Zagreb']);
+  });
+});
+
 describe('buttons', () => {
   const press = async (label: string) => {
     const at = shown.find(({ buttons }) => buttons.includes(label));

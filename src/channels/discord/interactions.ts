@@ -283,7 +283,11 @@ export class Presses extends Interactions<PendingInteraction> {
 
   private async answer(press: PendingInteraction, became: ChoiceOutcome): Promise<void> {
     const { api } = this.base;
-    const { UpdateMessage, ChannelMessageWithSource } = Discord.InteractionResponseType;
+    const { UpdateMessage, ChannelMessageWithSource, DeferredMessageUpdate } =
+      Discord.InteractionResponseType;
+    if (became === 'kept') {
+      return this.quietly(press, async () => void (await this.answerFirst(press, DeferredMessageUpdate)));
+    }
     const noButtons = { components: [] };
     const words = PRESS_ANSWERS[became];
     if (became !== 'not yours') {

@@ -100,6 +100,7 @@ export function shortLine(text: string, most: number): string {
 /** Reply to the person who pressed a button; null: none, because the next message says it. */
 export const PRESS_ANSWERS: Readonly<Record<ChoiceOutcome, string | null>> = {
   taken: null,
+  kept: null,
   over: 'This is over.',
   'not yours': 'This is for somebody else to decide.',
 };

@@ -143,7 +143,8 @@ export function createPresses(log: Log) {
     const limits = { ms: PRESS_ANSWER_MS };
     const answered = { callback_query_id: id, ...(text === null ? {} : { text }) };
     note(bot, await bot.api.attempt((raw, ended) => raw.answerCallbackQuery(answered, ended), limits));
-    if (message === undefined || outcome === undefined || outcome === 'not yours') return;
+    if (message === undefined || outcome === undefined || outcome === 'not yours' || outcome === 'kept')
+      return;
     const which = { chat_id: message.chat.id, message_id: message.message_id };
     const there = { ...limits, chat: String(message.chat.id) };
     note(bot, await bot.api.attempt((raw, ended) => raw.editMessageReplyMarkup(which, ended), there));

@@ -13,7 +13,8 @@ const NOTHING = 'There is no answer here that I could say anew.';
 const A_GREETING = 'My newest message here is a greeting, which answers nobody. /edit TEXT changes it.';
 const NOT_THEIRS = 'Only the person who was answered, an administrator or an owner can do that.';
 const BUSY = {
-  answering: 'An answer is being written or sent. Wait for it or stop it (/stop), then try again.',
+  answering: 'An answer is being written. Wait for it or stop it (/stop), then try again.',
+  sending: 'My last answer is still being sent. Please try again when it is there.',
   waiting: 'There are messages that I have not answered yet. Wait for the answer, then try again.',
 };
 const NOT_THE_NEWEST = 'Something was said meanwhile, so nothing was changed.';
@@ -33,6 +34,13 @@ export const again = commandOf(
       if (!/^\d{1,6}$/.test(argument)) return sayAgain(call, answer, argument);
       return showVersion(call, answer, Number(argument));
     }),
+  {
+    async mayTake(services, { room, actor: { chat, sender }, rights }) {
+      const answer = await services.store.newestAnswer(room);
+      if (answer === null) return false;
+      return (await mayChangeAnswer(services, answer, chat.kind, sender.id, rights)) === 'yes';
+    },
+  },
 );
 
 export const goOn = commandOf('continue', 'Go on with my last answer', (call) =>
@@ -70,14 +78,28 @@ async function onNewest(
   call: CommandCall,
   act: (answer: NewestAnswer) => Promise<CommandAnswer>,
 ): Promise<CommandAnswer> {
-  const { store, command } = call;
-  const answer = await store.newestAnswer(command.room);
+  const { command } = call;
+  const answer = await newestAtRest(call);
   if (answer === null) return { text: NOTHING };
   const permission = await mayChangeAnswer(call, answer, command.chat.kind, command.sender.id, call);
   if (permission === 'unknown') return { text: NOT_CHECKED };
   if (permission === 'no') return { text: NOT_THEIRS };
   return answer.busy === null ? act(answer) : { text: BUSY[answer.busy] };
 }
+
+/** People see an answer a moment before its end is stored, and may be quick. */
+async function newestAtRest({ store, clock, command }: CommandCall): Promise<NewestAnswer | null> {
+  const began = clock.now();
+  for (;;) {
+    const answer = await store.newestAnswer(command.room);
+    const patience = answer?.busy ? PATIENCE_MS[answer.busy] : 0;
+    if (clock.now() - began >= patience) return answer;
+    await clock.sleep(LOOK_AGAIN_MS);
+  }
+}
+
+const PATIENCE_MS = { answering: 300, waiting: 0, sending: 5_000 };
+const LOOK_AGAIN_MS = 50;
 
 /** Those whom it answered may, and who may change things in the chat. */
 export async function mayChangeAnswer(

@@ -7,7 +7,8 @@ import type { MemoryOwner } from '../../core/memory.js';
 import type { Persona } from '../../core/persona.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/store.js';
-import type { Services } from '../services.js';
+import type { Actor, Rights } from '../rights.js';
+import type { BaseServices, Services } from '../services.js';
 import { verbAndRest } from './parse.js';
 
 export interface ChatCommand extends CommandDescription {
@@ -18,6 +19,8 @@ export interface ChatCommand extends CommandDescription {
   ofChat?: true;
   /** Audit detail of a changing command, without people's text. Absent: none; null: it writes its own entry. */
   audited?: ((argument: string) => string) | null;
+  /** Whether this person may take it from buttons for everybody, if that is not up to `changes`. */
+  mayTake?(services: BaseServices, by: { room: RoomId; actor: Actor; rights: Rights }): Promise<boolean>;
   run(call: CommandCall): Promise<CommandAnswer>;
 }
 

@@ -80,13 +80,14 @@ function takenOf(
 async function mayTake(
   services: Services,
   actor: Actor,
-  { senderId }: Offer,
+  { senderId, room }: Offer,
   options: OfferedOption[],
 ): Promise<boolean> {
   if (senderId !== null) return true;
   const rights = await rightsOf(services, actor);
   for (const { command } of options) {
     const found = command && commandCalled(command.name);
+    if (found?.mayTake) return found.mayTake(services, { room, actor, rights });
     if (found && (await refusalOf(found, command.argument, actor.chat.kind, rights)) === null) return true;
   }
   return false;

@@ -7,7 +7,7 @@ import { leaseOf } from '../../core/clock.js';
 import { describe, sentenceOf } from '../../core/errors.js';
 import { DEFAULT_PERSONA, type PersonaId, type RoomId } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
-import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
+import { BY_REACTION, type PendingCommand, type StoredCommand } from '../../core/receipt.js';
 import { backoff, mayTry } from '../../core/retry.js';
 import { putSetting, settingOf } from '../../core/store.js';
 import { type ChatCommand, type CommandAnswer, NOT_CHECKED } from '../commands/command.js';
@@ -180,7 +180,7 @@ export class CommandLane {
     const all = await personas.list(chat.id).catch(() => []);
     // In a group, the reply shows who is answered; a native command waits for its answer everywhere.
     const isReply = chat.kind === 'group' || channel.awaitsAnswer?.(platformMessageId) === true;
-    const replyTo = isReply ? platformMessageId : null;
+    const replyTo = isReply && !platformMessageId.startsWith(BY_REACTION) ? platformMessageId : null;
     const from = { origin, personaId: null, speaker: personaName(all, chat.activePersona), replyTo };
     const said = deliveriesOf(channel, offer ? withNumbers(channel, text, offer) : text, from, files);
     const answer = offer ? withButtons(channel, said, offer) : said;

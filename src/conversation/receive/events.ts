@@ -1,14 +1,16 @@
 /** Step 1 of the route: events of a platform that are no messages, as receipts. */
 
-import { platformId, roomId } from '../../core/ids.js';
+import { type ChatId, platformId, roomId, roomParts } from '../../core/ids.js';
 import type { InboundApart, InboundEvent, InboundMessage } from '../../core/message.js';
 import { personaName } from '../../core/persona.js';
-import type { Receipt } from '../../core/receipt.js';
+import { BY_REACTION, type Receipt } from '../../core/receipt.js';
 import { BEGINNING, END } from '../../core/transcript.js';
 import { checkAccess, identifyChat, identifyPerson, linkChat } from '../access.js';
+import { mayChangeAnswer } from '../commands/anew.js';
 import { forgetCopies } from '../commands/memory-forget.js';
 import { copySpan } from '../compaction/compact.js';
-import { isKnownChat } from '../rights.js';
+import { isKnownChat, rightsOf } from '../rights.js';
+import type { Services } from '../services.js';
 import { choiceReceipt } from './choices.js';
 import { type BatchReading, worded } from './reading.js';
 
@@ -69,8 +71,39 @@ async function reactionReceipt(
   if (entry !== 'enter') return null;
   const { kind, sender, platformMessageIds, sign, sentAt } = reaction;
   const by = { id: senderId, name: sender.name };
+  const again = sign.startsWith(AGAIN) ? await againReceipt(services, chatId, by, platformMessageIds) : null;
+  if (again) return again;
   const receipt = { kind, chatId, sender: by, platformMessageIds, sign, sentAt: sentAt || now };
   return isStranger ? { ...receipt, tainted: true } : receipt;
+}
+
+const AGAIN = '🔁';
+
+/** A reaction to the newest answer, by somebody who may have it said anew. null: it is only a reaction. */
+async function againReceipt(
+  services: Services,
+  chatId: ChatId,
+  by: { id: ChatId; name: string | null },
+  platformMessageIds: string[],
+): Promise<Receipt | null> {
+  const { store } = services;
+  const found = await store.newestShownAs(chatId, platformMessageIds);
+  const chat = found && (await store.chat(chatId));
+  if (!found || !chat || found.answer.batch.length === 0) return null;
+  const sender = { id: by.id, name: by.name ?? chat.title, administrator: false };
+  const { channel } = chat;
+  const rights = await rightsOf(services, { chat, channel, sender });
+  if ((await mayChangeAnswer(services, found.answer, chat.kind, by.id, rights)) !== 'yes') return null;
+  const { kind, title, address } = chat;
+  return {
+    kind: 'command',
+    chat: { id: chatId, kind, title, address },
+    threadId: roomParts(found.room).threadId,
+    // Once for each version.
+    platformMessageId: `${BY_REACTION}${found.answer.turnId}:${by.id}`,
+    sender,
+    command: { name: 'again', argument: '' },
+  };
 }
 
 /** Nothing is stored for a chat that was not admitted. */

@@ -209,7 +209,7 @@ export function anewContract(under: StoreUnderTest): void {
 
     it('is busy while parts of it are not sent', async () => {
       await exchange(under.store, 't1', 'hi', { deliveries: [delivery('turn:t1', 'one')] });
-      expect((await newest()).busy).toBe('answering');
+      expect((await newest()).busy).toBe('sending');
     });
 
     it('is forgotten by a reset, also while it is said anew', async () => {
