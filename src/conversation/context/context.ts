@@ -167,7 +167,9 @@ async function loreFor(
     ...{ chat, persona, notes, lore, asked: batch },
     heard: [...heard, ...batch.filter(({ id }) => !held.has(id))],
     hasMoved: view.windowAfter.messageId > 0,
-    nameOf: (message: StoredMessage) => wordsBy(message, perspective.nameOf),
+    nameOf: (message: StoredMessage) =>
+      (message.author.kind === 'person' && notes.people[message.author.id]?.name) ||
+      wordsBy(message, perspective.nameOf),
   };
   const joined = await joinedLore(services, ask);
   const { before, behind } = notesBehind(persona, notes, macrosBehind(services, ask));

@@ -77,7 +77,10 @@ export async function joinedLore(services: Services, ask: LoreAsk): Promise<Join
   const values = macrosBehind(services, ask);
   const { matches, givenUp } = await scan(services.scanner, {
     books,
-    messages: heard.toReversed().map((message) => ({ name: ask.nameOf(message), text: message.text })),
+    messages: heard
+      .filter(({ reaction }) => !reaction)
+      .map((message) => ({ name: ask.nameOf(message), text: message.text }))
+      .reverse(),
     scanDepth: services.settings.lore.scanDepth,
     answers: hasMoved ? null : own.length,
     fresh: asked.length + 1,

@@ -230,12 +230,13 @@ export function keepingContract(under: StoreUnderTest): void {
     it('is that of the last answer that was given any', async () => {
       expect(await under.store.promptMemory(CHAT, 'default')).toBeNull();
       await answer('t1', { memory: 'one', dailyLog: 'log', recalled: 'r', summary: 's' });
-      await answer('t2', { memory: 'two', dailyLog: 'log', recalled: 'r', summary: 's' });
+      await answer('t2', { memory: 'two', dailyLog: 'log', recalled: 'r', summary: 's', lore: '{}' });
       expect(await under.store.promptMemory(CHAT, 'default')).toEqual({
         memory: 'two',
         dailyLog: 'log',
         recalled: 'r',
         summary: 's',
+        lore: '{}',
       });
       await answer('t3', { memory: 'two', dailyLog: '', recalled: 'r', summary: 's2' });
       await answer('t4', null);
@@ -244,6 +245,7 @@ export function keepingContract(under: StoreUnderTest): void {
         dailyLog: '',
         recalled: 'r',
         summary: 's2',
+        lore: '',
       });
     });
 
@@ -416,6 +418,7 @@ export function keepingContract(under: StoreUnderTest): void {
         dailyLog: 'd …',
         recalled: 'r …',
         summary: 's …',
+        lore: '',
       });
     });
 
