@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { journalBelow } from './journal-shapes.js';
 
-const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+export const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 /** A folder with a configuration, for gateways started one after another. */
 export interface Home {
