@@ -14,7 +14,7 @@ import { type Config, type From, type LoadedConfig, modelsOf } from './config.js
 import { createPatterns } from './conversation/lore/patterns.js';
 import { createScanner } from './conversation/lore/scan.js';
 import { createJobAccess } from './conversation/rights.js';
-import type { Cards } from './core/cards.js';
+import type { Cards, SentCards } from './core/cards.js';
 import type { Channel } from './core/channel.js';
 import { systemClock } from './core/clock.js';
 import { locks } from './core/concurrency.js';
@@ -205,12 +205,23 @@ function recordsOf(config: Config, log: Log): Records {
   return new Records({ folder: foldersOf(config).records, bytes, days, clean, clock, log });
 }
 
+const CARD_FORMAT = { read: readCardFile, write: writeCard, plainPng };
+
+function sentCardsOf(config: Config, log: Log): SentCards {
+  const cards = cardsOf(config, log);
+  const { read } = createMediaFiles({ folder: foldersOf(config).media, newId: randomUUID });
+  return {
+    kindOf: async (file) => CARD_FORMAT.read(await read(file)).kind,
+    import: async (ask) => cards.import({ ...ask, file: await read(ask.file) }),
+  };
+}
+
 export function cardsOf(config: Config, log: Log): Cards {
   // Portraits are mostly PNG: the process for others starts with the first of them.
   const decoder = createImageDecoder(clock);
   return createCards({
     groupsDir: config.groupsDir,
-    format: { read: readCardFile, write: writeCard, plainPng },
+    format: CARD_FORMAT,
     toPng: (picture) => toPng(decoder, picture),
     mostInChat: config.limits.personasPerChat,
     windowTokens: config.model.contextTokens,
@@ -280,7 +291,7 @@ function createFiles(
     promptFiles: createPromptFiles(workspace, agents, store),
     archives: createArchives(groupsDir, zone, exclusive, log),
     personas: createPersonas({ groupsDir, clock, log, mostInChat, models: modelsOf(config) }),
-    cards: cardsOf(config, log),
+    cards: sentCardsOf(config, log),
     chatFiles: createChatFiles(groupsDir, store, clock, log),
     lorebooks: createLorebooks(groupsDir, log),
     artifacts: createArtifacts({

@@ -46,6 +46,7 @@ export function createConversation(given: Omit<Services, 'dailyLimits' | 'window
   async function run(room: RoomRun): Promise<RoomEnd> {
     const end = await runRoom(services, room);
     if (end.alarm) alarms.set(end.alarm);
+    if (end.commands) commands.run(end.commands);
     return end;
   }
 

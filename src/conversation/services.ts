@@ -2,6 +2,7 @@
 
 import type { AccessRules } from '../core/access.js';
 import type { Artifacts } from '../core/artifacts.js';
+import type { SentCards } from '../core/cards.js';
 import type { Channel, Delivery, Greeting, NewDelivery, Recipient, ShownPart } from '../core/channel.js';
 import type { Archives, ChatExports, ChatRecord, PlatformChat } from '../core/chat-record.js';
 import type { Clock } from '../core/clock.js';
@@ -31,6 +32,7 @@ export interface Services {
   personas: Personas;
   chatFiles: ChatFiles;
   lorebooks: Lorebooks;
+  cards: SentCards;
   /** Finds what of lorebooks joins a turn. */
   scanner: Scanner;
   memory: Memory;

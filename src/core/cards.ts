@@ -110,6 +110,14 @@ export type ImportAnswer =
   /** Neither card nor lorebook. */
   | { kind: 'other' };
 
+/** Files that people sent, by their place in the media folder. */
+export interface SentCards {
+  /** Throws if the file cannot be read. */
+  kindOf(file: string): Promise<ReadFile['kind']>;
+  /** As in `Cards`. */
+  import(ask: Omit<ImportAsk, 'file'> & { file: string }): Promise<ImportAnswer>;
+}
+
 export interface Cards {
   /** A whole persona or none, also when the process is killed. Throws Fault `memory_unavailable` if the disk refuses. */
   import(ask: ImportAsk): Promise<ImportAnswer>;

@@ -317,6 +317,7 @@ export function standIn(): StandIn {
     jobs: NO_JOBS,
     settings: SETTINGS,
     lorebooks: { booksFor: async () => ({ own: null, others: [] }) },
+    cards: { kindOf: async () => 'other', import: async () => ({ kind: 'other' }) },
     scanner: createScanner({ run: async () => [] }, () => 0),
     chatFiles: {
       setTitle: async () => {},

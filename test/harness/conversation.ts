@@ -5,6 +5,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createArtifacts } from '../../src/artifacts/artifacts.js';
+import { readCardFile } from '../../src/cards/read.js';
+import { plainPng, writeCard } from '../../src/cards/write.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
 import { createDeliver } from '../../src/conversation/deliver/deliver.js';
 import type { Patterns } from '../../src/conversation/lore/patterns.js';
@@ -13,6 +15,7 @@ import { createJobAccess } from '../../src/conversation/rights.js';
 import type { BaseServices, Deliver, Services, Settings } from '../../src/conversation/services.js';
 import { toolSet } from '../../src/conversation/turn/call.js';
 import type { AccessRules } from '../../src/core/access.js';
+import type { SentCards } from '../../src/core/cards.js';
 import type {
   Channel,
   ChannelLimits,
@@ -40,6 +43,7 @@ import type { Store } from '../../src/core/store.js';
 import type { Agents } from '../../src/core/task.js';
 import type { AnyTool, Reaction, SideMessage, ToolsFor } from '../../src/core/tool.js';
 import { createArchives } from '../../src/groups/archives.js';
+import { createCards } from '../../src/groups/cards.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
 import { createClipboard } from '../../src/groups/clipboard.js';
 import { createLorebooks } from '../../src/groups/lorebooks.js';
@@ -49,6 +53,7 @@ import { createRecallFiles } from '../../src/groups/recall-files.js';
 import { type ClockParts, createAlarm } from '../../src/jobs/clock.js';
 import { createJobs } from '../../src/jobs/jobs.js';
 import type { Rules } from '../../src/jobs/plan.js';
+import { createMediaFiles } from '../../src/media/files.js';
 import { createRecall } from '../../src/recall/recall.js';
 import { createSkills, systemHost } from '../../src/skills/skills.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
@@ -177,12 +182,33 @@ export interface WorkbenchOptions {
   /** Default: patterns of lorebooks match nothing. */
   patterns?: Patterns;
   random?: () => number;
+  /** Of files that people sent. */
+  mediaFolder?: string;
   /** First number in generated IDs, for the same IDs in every run. */
   firstId?: number;
   /** `schedules` of the configuration, if the jobs' clock runs. */
   schedules?: Partial<Rules>;
   /** Wraps the store. */
   around?: (store: Store) => Store;
+}
+
+/** As the gateway joins them. */
+function sentCards(groupsDir: string, mediaFolder: string): SentCards {
+  const format = { read: readCardFile, write: writeCard, plainPng };
+  const options = {
+    groupsDir,
+    log: quietLog,
+    clock: systemClock,
+    format,
+    mostInChat: 50,
+    windowTokens: 32_768,
+  };
+  const cards = createCards({ ...options, models: null, toPng: async () => null });
+  const { read } = createMediaFiles({ folder: mediaFolder, newId: () => 'unused' });
+  return {
+    kindOf: async (file) => format.read(await read(file)).kind,
+    import: async (ask) => cards.import({ ...ask, file: await read(ask.file) }),
+  };
 }
 
 const NO_PATTERNS: Patterns = { run: async (_, tries) => tries.map(() => 'not matched') };
@@ -364,6 +390,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     personas,
     chatFiles,
     lorebooks: createLorebooks(groupsDir, log),
+    cards: sentCards(groupsDir, options.mediaFolder ?? join(folder, 'data/media')),
     scanner: createScanner(options.patterns ?? NO_PATTERNS, options.random ?? Math.random),
     memory,
     clipboard,

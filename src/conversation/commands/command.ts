@@ -52,6 +52,8 @@ export interface CommandAnswer {
   resumes?: RoomId;
   /** Sent after the text, one by one. */
   files?: OutgoingFile[];
+  /** Shown as an answer to this message in a group. Absent: to the command. */
+  replyTo?: string;
   /** A persona that joins, and its greeting, sent in its own name after the rest. */
   appears?: { chat: ChatRecord; persona: Persona; greeting: Greeting };
 }

@@ -1,13 +1,15 @@
 /** `/persona`: list, switch, new, delete, model, show, invite, leave. The chat's record holds the present ones. */
+import { importText } from '../../core/cards.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import { DEFAULT_PERSONA } from '../../core/ids.js';
 import { expand } from '../../core/macros.js';
 import { type Persona, personaName } from '../../core/persona.js';
-import type { CommandEffect } from '../../core/store.js';
+import { type CommandEffect, putSetting } from '../../core/store.js';
 import { greetingFor } from '../greeting.js';
 import { passingMacros } from '../macros.js';
 import { presentIn, userIn } from '../participants.js';
 import { nameInWords } from '../quoting.js';
+import { awaitedCardKey, sentCardIn } from '../sent-card.js';
 import {
   type ChatCommand,
   type CommandAnswer,
@@ -22,6 +24,7 @@ import { words } from './parse.js';
 /** More would hide the rest of the chat on a phone. */
 const MOST_BUTTONS = 10;
 const HOUR_MS = 3_600_000;
+const AWAIT_CARD_MS = 10 * 60_000;
 
 const NAME = {
   name: 'name',
@@ -54,6 +57,17 @@ export const persona: ChatCommand = withVerbs(
       create,
       NEW_NAME,
     ),
+    changing(
+      'import',
+      'Make a persona of a character card: send the card as a file, with this as its caption, or within ten minutes',
+      awaitCard,
+      {
+        name: 'name',
+        description: 'Its name, if it should have another than the card gives',
+        required: false,
+      },
+    ),
+    { ...changing('import-file', '', importSent), isHidden: true },
     onPersona('invite', 'Invite another persona; each answers when addressed by name', invite),
     onPersona('leave', 'Send a persona away', leave),
     reading('show', 'Show a persona', show, { ...NAME, required: false }),
@@ -183,6 +197,37 @@ async function leave({ command, personas }: CommandCall, found: Persona): Promis
     text: `${text} You are talking with ${nameInWords(personaName(all, next))} now.`,
     effects: [gone, { kind: 'activate', chatId: chat.id, personaId: next }],
   };
+}
+
+/** The sender's next file is the card (rooms/cards.ts). */
+async function awaitCard({ command, store, clock }: CommandCall, rest: string): Promise<CommandAnswer> {
+  const { room, sender } = command;
+  const until = clock.now() + AWAIT_CARD_MS;
+  await putSetting(
+    store,
+    awaitedCardKey(room, sender.id),
+    JSON.stringify({ name: nameIn(words(rest)), until }),
+  );
+  return {
+    text: 'Please send me the card as a file, not as a photo; I wait for it for ten minutes.',
+  };
+}
+
+/** A card that somebody sent. `rest`: a `SentCard`, as JSON. */
+async function importSent(call: CommandCall, rest: string): Promise<CommandAnswer> {
+  const { chat, tries } = call.command;
+  const sent = sentCardIn(rest);
+  // Anybody can type this: a file of another chat is none.
+  if (sent === null || !sent.file.startsWith(`${chat.id}/`)) return { text: 'Usage: /persona import [NAME]' };
+  const answer = await call.cards.import({ ...sent, chatId: chat.id });
+  const replyTo = sent.messageId;
+  if (answer.kind !== 'imported' && answer.kind !== 'there') return { text: importText(answer), replyTo };
+  const found = await call.personas.get(chat.id, answer.personaId);
+  // After a crash, it was this one that made it.
+  const isMade = answer.kind === 'imported' || tries > 1;
+  const text = answer.kind === 'there' && isMade ? `Imported ${answer.name}.` : importText(answer);
+  if (found === null || !isMade) return { text, replyTo };
+  return { ...(await nowActive(call, found, text)), replyTo };
 }
 
 function nowActive(call: CommandCall, found: Persona, text: string): Promise<CommandAnswer> {

@@ -170,7 +170,7 @@ export class CommandLane {
 
   private async deliveriesFor(
     { id, chat, platformMessageId }: StoredCommand,
-    { text, files, appears }: CommandAnswer,
+    { text, files, appears, replyTo: answered }: CommandAnswer,
     offer: Offer | null,
   ): Promise<NewDelivery[]> {
     const { personas, channels } = this.services;
@@ -180,7 +180,8 @@ export class CommandLane {
     const all = await personas.list(chat.id).catch(() => []);
     // In a group, the reply shows who is answered; a native command waits for its answer everywhere.
     const isReply = chat.kind === 'group' || channel.awaitsAnswer?.(platformMessageId) === true;
-    const replyTo = isReply && !platformMessageId.startsWith(BY_REACTION) ? platformMessageId : null;
+    const ofCommand = platformMessageId.startsWith(BY_REACTION) ? null : platformMessageId;
+    const replyTo = isReply ? (answered ?? ofCommand) : null;
     const from = { origin, personaId: null, speaker: personaName(all, chat.activePersona), replyTo };
     const said = deliveriesOf(channel, offer ? withNumbers(channel, text, offer) : text, from, files);
     const answer = offer ? withButtons(channel, said, offer) : said;

@@ -4,6 +4,7 @@ import type { InboundMessage } from '../../core/message.js';
 import type { ReceiptOf, ReceiptOrigin } from '../../core/receipt.js';
 import { COMMAND_NAMES } from '../commands/list.js';
 import { isJust, parseCommand } from '../commands/parse.js';
+import { importAsked } from '../sent-card.js';
 import { hasSkill, SKILL } from '../skill-asked.js';
 import { chosenInWords } from './choices.js';
 import type { BatchReading } from './reading.js';
@@ -38,6 +39,10 @@ export async function withOrders(
   const command = parseCommand(text, COMMAND_NAMES, sent);
   const isSkill = command?.name === SKILL && !sender.bot;
   if (isSkill && (await hasSkill(services, origin, persona, command.argument))) {
+    return { ...said, mentionsBot: true, ...ends };
+  }
+  // Its file is looked at when the room is (rooms/cards.ts).
+  if (command && message.attachments?.length && importAsked(text)) {
     return { ...said, mentionsBot: true, ...ends };
   }
   if (command) return { ...asCommand, command };

@@ -2,6 +2,7 @@
 import type { Channel } from '../../core/channel.js';
 import { leaseOf } from '../../core/clock.js';
 import type { Persona } from '../../core/persona.js';
+import type { PendingCommand } from '../../core/receipt.js';
 import { backoff, mayTry, SUSPECT } from '../../core/retry.js';
 import type { Alarm, RoomState } from '../../core/store.js';
 import type { StoredMessage } from '../../core/transcript.js';
@@ -9,6 +10,7 @@ import { recipientIn } from '../deliver/reply.js';
 import { presentIn } from '../participants.js';
 import { answer } from './answer.js';
 import { decideWhoAnswers } from './arbiter.js';
+import { takeCards } from './cards.js';
 import { park, refuse } from './failure.js';
 import { tellFileNotices, withSpokenWords } from './files.js';
 import type { NextTurn } from './group-round.js';
@@ -17,7 +19,7 @@ import type { RoomEnd, RoomRun } from './scheduler.js';
 import { payerOf, type RoomServices, schedulerOf, type Turn } from './turn.js';
 
 /** The result of a run, for the scheduler. */
-type RunEnd = RoomEnd & { alarm?: Alarm };
+type RunEnd = RoomEnd & { alarm?: Alarm; commands?: PendingCommand[] };
 
 const FAULTS_BEFORE_PARKING = 3;
 const FIRST_RETRY_MS = 1_000;
@@ -53,6 +55,7 @@ async function runSeen(services: RoomServices, run: RoomRun, seen: RoomState): P
     : await beginTurn(services, run, seen, channel);
   if (begun === 'nothing to answer') return DONE;
   if (begun === 'look again') return AGAIN;
+  if ('commands' in begun) return { ...AGAIN, commands: begun.commands };
   if (run.signal.aborted) {
     await store.hold(begun.claim, null);
     return AGAIN;
@@ -90,11 +93,14 @@ async function beginTurn(
   run: RoomRun,
   state: RoomState,
   channel: Channel,
-): Promise<Turn | 'nothing to answer' | 'look again'> {
+): Promise<Turn | 'nothing to answer' | 'look again' | { commands: PendingCommand[] }> {
   const { store, clock, newId } = services;
-  const heard = state.waiting.some(({ attachments }) => attachments)
-    ? await withSpokenWords(services, run, state, channel)
-    : { seen: state, notices: [] };
+  const hasFiles = state.waiting.some(({ attachments }) => attachments);
+  const looked = hasFiles ? await takeCards(services, run, state, channel) : { seen: state };
+  if ('commands' in looked) return looked;
+  const heard = hasFiles
+    ? await withSpokenWords(services, run, looked.seen, channel)
+    : { ...looked, notices: [] };
   if (heard === null) return 'look again';
   const { seen, notices } = heard;
   const { room, chat, waiting, revision } = seen;
