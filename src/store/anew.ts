@@ -111,7 +111,7 @@ export function* stepsOf(turnId: string): db.Verb<Step[]> {
 }
 
 /** Whether it is still the newest, and nothing is under way. */
-function* isUntouched(room: RoomId, messageId: number): db.Verb<boolean> {
+export function* isUntouched(room: RoomId, messageId: number): db.Verb<boolean> {
   const found = yield* db.one<AnswerRow>(NEWEST, room);
   return found?.id === messageId && (yield* busyIn(room, found.authorId)) === null;
 }
@@ -177,7 +177,7 @@ function toShown({ id, body, speaker, face, shownKey, createdAt, platformMessage
   return shown;
 }
 
-function* onScreen(room: RoomId, messageId: number): db.Verb<OnScreen> {
+export function* onScreen(room: RoomId, messageId: number): db.Verb<OnScreen> {
   const found = yield* db.one<AnswerRow>(ANSWER, messageId);
   if (found === undefined) return { words: [], others: [] };
   const { turnId, authorId: personaId, receivedAt } = found;
@@ -215,7 +215,7 @@ interface OfShown {
 
 const NOTHING = { text: '', marks: [] };
 
-function removalOf(origin: string, part: ShownPart, n: number): NewDelivery & OfShown {
+export function removalOf(origin: string, part: ShownPart, n: number): NewDelivery & OfShown {
   const { speaker, appearance } = part;
   const entry = { origin, personaId: null, speaker, part: n, body: NOTHING, replyTo: null };
   return { ...entry, shown: { part, crashes: 0 }, ...(appearance && { appearance }) };
@@ -276,7 +276,7 @@ const NOW_ANSWERED_BY = `
   where number_in(id, @batch) and turn_id = @before and author_kind <> 'persona'`;
 
 /** Who had heard it, and now has not. */
-function* unsay(room: RoomId, id: number): db.Verb<{ addressed: PersonaId[]; hearers: PersonaId[] }> {
+export function* unsay(room: RoomId, id: number): db.Verb<{ addressed: PersonaId[]; hearers: PersonaId[] }> {
   const addressed: PersonaId[] = [];
   const hearers: PersonaId[] = [];
   for (const personaId of yield* hearersIn(room)) {
@@ -288,7 +288,7 @@ function* unsay(room: RoomId, id: number): db.Verb<{ addressed: PersonaId[]; hea
   return { addressed, hearers };
 }
 
-function* batchOf(turnId: string): db.Verb<string> {
+export function* batchOf(turnId: string): db.Verb<string> {
   return (yield* db.value<string>('select batch from turn where id = ?', turnId)) ?? '[]';
 }
 
@@ -336,21 +336,25 @@ const DROP_OTHERS = `
   delete from message where saying is not null and state = 'unsaid' and id < @messageId
     and saying = (select saying from message where id = @messageId)`;
 
-/** `ids`: messages heard now. If people said any: drops the versions of the answer before, and removes its buttons. */
+/** `ids`: messages heard now. If people said any, the answer before them is left. */
 export function* leaveVersions(
   room: RoomId,
   messageId: number,
   ids: readonly number[],
   now: number,
 ): db.Verb<void> {
-  if (!(yield* db.one(HAS_WORDS, JSON.stringify(ids)))) return;
+  if (yield* db.one(HAS_WORDS, JSON.stringify(ids))) yield* leaveAnswer(room, messageId, now);
+}
+
+/** Drops the other versions of an answer that is not the newest any more, and removes its buttons. */
+export function* leaveAnswer(room: RoomId, messageId: number, now: number): db.Verb<void> {
   yield* db.tell('update room set anew = null where id = ?', room);
   yield* db.tell(DROP_OTHERS, { messageId });
   yield* removeButtons(room, messageId, now);
 }
 
 /** Edits the message with the buttons, so that it has none. */
-export function* removeButtons(room: RoomId, messageId: number, now: number): db.Verb<void> {
+function* removeButtons(room: RoomId, messageId: number, now: number): db.Verb<void> {
   if (!(yield* endOffersOf(room, now))) return;
   const chat = yield* findChat(roomParts(room).chatId);
   const { words } = yield* onScreen(room, messageId);
@@ -359,44 +363,4 @@ export function* removeButtons(room: RoomId, messageId: number, now: number): db
   const { choices: _, ...body } = last.body;
   const entry = { ...removalOf(`buttons:${messageId}:${last.key}`, last, 0), body };
   yield* putDeliveries(targetIn(room, chat, now), [entry]);
-}
-
-// ── Taken back ──────────────────────────────────────────────────────────────────────────────────────────────
-
-/** Of the exchange: the messages of people that no other answer answers, too. */
-const QUESTIONS = `
-  select id from message
-  where number_in(id, @batch) and author_kind <> 'persona' and turn_id = @turnId and not exists (
-    select 1 from message as other
-    where other.room_id = @room and other.author_kind = 'persona' and other.state = 'done'
-      and other.id > message.id and other.id <> @messageId)`;
-const WITHOUT_WORDS = `
-  update message set state = 'unsaid', text = '', words = null, attachments = null, reply_to = null, mentions = null
-  where number_in(id, ?)`;
-const ALL_VERSIONS = `
-  select id from message where id = @messageId or saying is not null and saying = (
-    select saying from message where id = @messageId)`;
-
-/** False if it is refused. */
-export function* takeBack(
-  { room, messageId }: CommandEffect & { kind: 'unsay' },
-  now: number,
-): db.Verb<boolean> {
-  const chat = yield* findChat(roomParts(room).chatId);
-  if (!chat || !(yield* isUntouched(room, messageId))) return false;
-  const { words, others } = yield* onScreen(room, messageId);
-  const turnId = yield* db.value<string | null>('select turn_id from message where id = ?', messageId);
-  const questions = turnId
-    ? yield* db.column<number>(QUESTIONS, { room, batch: yield* batchOf(turnId), turnId, messageId })
-    : [];
-  for (const id of [messageId, ...questions]) yield* unsay(room, id);
-  const versions = yield* db.column<number>(ALL_VERSIONS, { messageId });
-  yield* db.tell(WITHOUT_WORDS, JSON.stringify([...versions, ...questions]));
-  yield* endOffersOf(room, now);
-  yield* db.tell('update room set anew = null where id = ?', room);
-  yield* moveFence(room);
-  yield* reviseRoom(room);
-  const entries = [...words, ...others].map((part, n) => removalOf(`undo:${messageId}`, part, n));
-  yield* putDeliveries(targetIn(room, chat, now), entries);
-  return true;
 }

@@ -4,7 +4,7 @@ import { Fault } from '../core/errors.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { StoredCommand } from '../core/receipt.js';
 import type { CommandEffect, CommandStore, Lease } from '../core/store.js';
-import { beginAnew, showAsBefore, takeBack } from './anew.js';
+import { beginAnew, showAsBefore } from './anew.js';
 import { changeChat, findChat, targetIn, toChat } from './chats.js';
 import * as db from './db.js';
 import { hearersIn } from './feeds.js';
@@ -15,6 +15,7 @@ import type { command, turn } from './schema.js';
 import { bound, columns, type Some } from './sql.js';
 import { stopTasksIn } from './task-events.js';
 import { greet, moveFence, reviseRoom } from './transcript.js';
+import { takeBack } from './unsay.js';
 import { beganBefore, resetView } from './views.js';
 
 const COMMAND =

@@ -211,7 +211,7 @@ export function* changeMessage(
   const key = { chatId, account, moves: chat?.moves ?? 0, platformMessageId };
   const agent = chat?.activePersona ?? DEFAULT_PERSONA;
   const found = yield* db.one<EditedRow>(EDITED, key);
-  if (!found || found.authorId !== senderId) return { room: null, agent };
+  if (!found || found.authorId !== senderId || found.state === 'unsaid') return { room: null, agent };
   const { text, attachments, words, mentions } = edit;
   // Platforms also report other changes as edits (a link preview): the same text needs no new answer.
   if ((found.words ?? found.text) === (words ?? text)) return { room: null, agent };

@@ -14,10 +14,10 @@ import type { Claim, TurnStore } from '../core/store.js';
 import type { Step } from '../core/transcript.js';
 import {
   keepVersions,
+  leaveAnswer,
   leftOver,
   makeWay,
   numberVersion,
-  removeButtons,
   saidBefore,
   shownAtFirst,
 } from './anew.js';
@@ -223,8 +223,8 @@ function* sayAndLeave(row: FinishedRow, anew: Anew | null, finish: Finish): db.V
   const said = { room, personaId, text: reply, wordless, tainted, turnId, addressed, hearers, now };
   const id = yield* speak(row, said);
   if (anew) yield* numberVersion(id, anew);
-  // Buttons of an earlier answer, if nobody has spoken since.
-  if (row.anewInRoom !== null && !anew) yield* removeButtons(room, row.anewInRoom, now);
+  // It is not the newest any more, though nobody has spoken since.
+  if (row.anewInRoom !== null && !anew) yield* leaveAnswer(room, row.anewInRoom, now);
   if (anew || offer) yield* keepVersions(room, id, offer, now);
   const goesOn = exchange && { ...exchange, said: [...exchange.said, { id, by: personaId }] };
   yield* db.tell(LEAVE_AFTER_WORDS, { room, exchange: goesOn && JSON.stringify(goesOn), personaId, now, id });

@@ -6,12 +6,12 @@
 
 import { setImmediate as nextPass } from 'node:timers/promises';
 import type { ChatId, RoomId } from '../core/ids.js';
-import type { StoredAttachment } from '../core/media.js';
 import type { EraseStore } from '../core/memory.js';
 import type { Phrase } from '../core/phrase.js';
-import { FORGOTTEN_FILES, type OperatorStore, type UpkeepStore } from '../core/store.js';
+import type { OperatorStore, UpkeepStore } from '../core/store.js';
 import * as db from './db.js';
 import { stillHeard } from './feeds.js';
+import { filesIn, forgetFiles } from './forgotten-files.js';
 import { changingEntries, endSends, forgetMessageEntries, SEND_END, type SendEnd } from './journal.js';
 import { NO_WORDS } from './outbox.js';
 import { type Bounds, batchEnd, type KeyPath } from './sql.js';
@@ -27,7 +27,6 @@ import {
   ofTheChat,
   TABLES,
 } from './tables.js';
-import { findSetting, setSetting } from './values.js';
 
 /** The batches of a table; a short one is a single batch without bounds. */
 async function* batches(
@@ -104,15 +103,6 @@ async function findWords(database: db.Database, chat: ChatId, phrase: Phrase) {
   for (const table of TABLES) if (table.words && !table.isCopy) await count(table);
   if (found.messages + found.others === 0) await count(JOURNAL);
   return found;
-}
-
-type KeptFile = Extract<StoredAttachment['outcome'], { kind: 'kept' }>;
-
-function filesIn(attachments: unknown, which: (file: KeptFile) => boolean): string[] {
-  if (typeof attachments !== 'string') return [];
-  return (JSON.parse(attachments) as StoredAttachment[]).flatMap(({ outcome }) =>
-    outcome?.kind === 'kept' && which(outcome) ? [outcome.file] : [],
-  );
 }
 
 export function eraseStore(database: db.Database): EraseStore {
@@ -228,7 +218,7 @@ const CANDIDATES = `
     (platform_message_id is null or received_at < @redeliveredSince)
       and id < (select max(id) from message) as mayGo
   from message
-  where id > @after and id <= @upTo and state = 'done'
+  where id > @after and id <= @upTo and state <> 'waiting'
     and id <= (select max(reset_at) from view where view.room_id = message.room_id)
   order by id`;
 const REMOVE_MESSAGES = 'delete from message where number_in(id, ?)';
@@ -243,11 +233,7 @@ function* forgetMessages({ most, now, ...bounds }: Where): db.Verb<number> {
     .filter(({ id, mayGo, speaks }) => (mayGo || speaks) && !heard.has(id))
     .slice(0, most);
   if (forgotten.length === 0) return 0;
-  const files = forgotten.flatMap(({ attachments }) => filesIn(attachments, () => true));
-  if (files.length > 0) {
-    const noted: string[] = JSON.parse((yield* findSetting(FORGOTTEN_FILES)) ?? '[]');
-    yield* setSetting(FORGOTTEN_FILES, JSON.stringify([...noted, ...files]));
-  }
+  yield* forgetFiles(forgotten.map(({ attachments }) => attachments));
   const [going, staying] = [1, 0].map((goes) =>
     forgotten.filter(({ mayGo }) => mayGo === goes).map(({ id }) => id),
   );

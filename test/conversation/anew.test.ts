@@ -1,5 +1,7 @@
 /** An answer said anew, continued, edited, and taken back: what is shown, what is history, and what memory holds. */
 
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Channel, Part } from '../../src/core/channel.js';
 import type { InboundMessage } from '../../src/core/message.js';
@@ -308,6 +310,21 @@ describe('/continue, /edit and /undo', () => {
     expect(texts().at(-1)).toContain('/edit TEXT');
   });
 
+  it('/edit changes a greeting, which /again cannot', async () => {
+    await start();
+    answers('Vienna');
+    await mkdir(join(bench.folder, 'groups/test_1/default'), { recursive: true });
+    const file = join(bench.folder, 'groups/test_1/default/PERSONA.md');
+    await writeFile(file, '---\nname: Luna\ngreeting: Hello there.\n---\nWarm.\n');
+    await say('/start');
+    await say('/again');
+    expect(texts().at(-1)).toContain('is a greeting');
+    await say('/edit Good evening.');
+    await say('hi');
+    expect(lastAsked()).toContain('Good evening.');
+    expect(lastAsked()).not.toContain('Hello there.');
+  });
+
   it('/undo takes back the exchange, then the one before', async () => {
     await start();
     answers('Vienna', 'Zagreb', 'Oslo');
@@ -413,6 +430,22 @@ describe('buttons', () => {
     expect(texts()).toEqual(['three']);
     await say('next');
     expect(shown.map(({ buttons }) => buttons)).toEqual([[], []]);
+  });
+
+  it('are not for somebody who was not answered', async () => {
+    await start();
+    answers('Vienna', 'Zagreb');
+    await say('hi', inGroup('Ann'));
+    await say('/again', inGroup('Ann'));
+    const [{ values } = { values: [] }] = shown;
+    const { choices } = await bench.receive({
+      ...{ kind: 'choice', chat: { address: '9', kind: 'group', title: 'Group' }, threadId: null },
+      ...{ platformMessageId: 'press', value: values[0] ?? '', sentAt: 5 },
+      sender: { address: 'Bob', name: 'Bob', administrator: false },
+    } as never);
+    await bench.settled();
+    expect([...(choices ?? [])]).toEqual([['press', 'not yours']]);
+    expect(texts()).toEqual(['Zagreb']);
   });
 
   it('always stand there if they are to, and never if not', async () => {

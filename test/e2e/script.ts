@@ -254,6 +254,8 @@ async function saidAnew(on: PlatformStage): Promise<void> {
   expect(told()).not.toContain('which one was it?');
   // Telegram offers no such reaction.
   if (on.platform.name === 'telegram' || !can(on, 'reactions')) return;
+  // By then it is known under which id the answer stands.
+  await said(on, DIRECT, () => on.platform.command(ANNA, DIRECT, '/whoami'));
   on.model.reply('Any time.');
   on.platform.react(ANNA, DIRECT, withText('You are welcome.')?.id ?? '', '🔁');
   await eventually(

@@ -222,6 +222,31 @@ describe('the daily log', () => {
   });
 });
 
+describe('restore', () => {
+  it('writes what was taken back once more, to the byte, and is done once', async () => {
+    const { memory, versions, daily, read } = await setUp('## Tier 1\ntea\n');
+    await memory.writeTier(OWNER, 1, 'coffee', { text: 'tea' }, BY_TURN);
+    await memory.writeTier(OWNER, 1, 'water', { text: 'coffee' }, BY_TURN);
+    await memory.appendDaily(OWNER.chatId, DAY, 'a line', BY_TURN);
+    const whole = [await read(), await readFile(daily, 'utf8')];
+    const change = versions.kept.toReversed();
+    expect(await memory.takeBack(change)).toBe('done');
+    expect(await read()).toBe('## Tier 1\ntea\n');
+    expect(await memory.restore(change)).toBe('done');
+    expect([await read(), await readFile(daily, 'utf8')]).toEqual(whole);
+    expect(await memory.restore(change)).toBe('already');
+  });
+
+  it('leaves what somebody wrote since', async () => {
+    const { memory, versions, file, read } = await setUp('## Tier 1\ntea\n');
+    await memory.writeTier(OWNER, 1, 'coffee', { text: 'tea' }, BY_TURN);
+    await memory.takeBack([only(versions)]);
+    await writeFile(file, '## Tier 1\nmilk\n');
+    expect(await memory.restore([only(versions)])).toBe('changed');
+    expect(await read()).toBe('## Tier 1\nmilk\n');
+  });
+});
+
 describe('takeBack of a tier', () => {
   it('puts back what stood there, to the byte, and is done once', async () => {
     const source = '\uFEFFMine.\r\n\r\n## Tier 1 — Long term\r\n- tea\r\n- é\r\n\r\n\r\n## Own\r\nx';

@@ -66,6 +66,8 @@ export const undo = commandOf('undo', 'Take back the last exchange', (call) =>
     const { windowAfter } = await store.view(command.room, personaId);
     const place = { heardAfter: messageId - 1, messageId };
     if (!isAfter(place, windowAfter)) return { text: TOO_FAR_BACK };
+    // Nothing of the exchange may be written to memory meanwhile.
+    await call.windows.halt(command.room, personaId);
     const kept = await keepMemory(call, command.chat.id, { held: shown.memory, memory: [] });
     const effects: CommandEffect[] = [{ kind: 'unsay', room: command.room, messageId }];
     const text = ['Taken back.', kept].filter((line) => line !== null).join(' ');
@@ -143,6 +145,7 @@ async function sayAgain(call: CommandCall, answer: NewestAnswer, wish: string): 
   const whose = { chatId: chat.id, personaId, senderId: call.command.sender.id, channel: chat.channel };
   const allowed = persona?.tools ?? null;
   const { tools } = call.toolsFor({ ...whose, kind: 'answer', allowed, chatKind: chat.kind });
+  await call.windows.halt(call.command.room, personaId);
   const steps = withoutRepeatable(await stepsOf(call, answer.turnId), tools);
   return begin(call, answer, { how: 'again', version: null, text: wish, memory: [] }, steps);
 }
