@@ -284,7 +284,7 @@ export function moveContract(under: StoreUnderTest): void {
 
   describe('a reset', () => {
     it('clears summary, size and what was given, of this view alone', async () => {
-      const given = { memory: 'm', dailyLog: 'd', recalled: 'r', summary: 's' };
+      const given = { memory: 'm', dailyLog: 'd', recalled: 'r', summary: 's', lore: '' };
       for (const personaId of ['default', 'luna']) {
         const { flush, move, place, view } = onView(CHAT, personaId);
         const answer = async (text: string) => {
