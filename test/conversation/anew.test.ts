@@ -1,13 +1,13 @@
 /** An answer said anew, continued, edited, and taken back: what is shown, what is history, and what memory holds. */
 
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Channel, Part } from '../../src/core/channel.js';
 import type { InboundMessage } from '../../src/core/message.js';
 import type { AnyTool } from '../../src/core/tool.js';
 import { chatAt } from '../contract/store/words.js';
-import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
+import { type Answer, type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
 interface Shown {
   id: string;
@@ -201,6 +201,27 @@ describe('/again', () => {
     expect(await tier()).not.toContain('tulips');
     await say('/undo');
     expect(await tier()).toBe('');
+  });
+
+  it('leaves memory that somebody changed since, and says so; each try is counted', async () => {
+    await start({ memoryTools: true });
+    const usage = { inputTokens: 100, outputTokens: 10 };
+    const script: Answer[] = [
+      { calls: [{ name: 'write_tiered_memory', arguments: { tier: 3, content: 'likes roses' } }], usage },
+      { text: 'Vienna', usage },
+      { text: 'Zagreb', usage },
+    ];
+    bench.answer(() => script.shift() ?? 'nothing more');
+    await say('hi');
+    const file = join(bench.folder, 'groups/test_1/default/MEMORY.md');
+    await writeFile(file, (await readFile(file, 'utf8')).replace('roses', 'roses and dill'));
+    await say('/again');
+    expect(texts()).toEqual([expect.stringMatching(/^Zagreb\n\n.*MEMORY\.md.* was changed since/)]);
+    expect(await readFile(file, 'utf8')).toContain('roses and dill');
+    const { all } = await bench.store.usage({ chatId: 'test_1', personId: null, since: 0, now: Date.now() });
+    expect(all.tokens).toBe(330);
+    await say('next');
+    expect(lastAsked()).not.toContain('changed since');
   });
 
   it('does not repeat what was done: its result stands in the new request', async () => {

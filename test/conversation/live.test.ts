@@ -97,6 +97,22 @@ describe('while it is written', () => {
     expect(on.screen.preview).toBeNull();
   });
 
+  it('one that replaces a shown answer grows where that one is, also in a chat with previews', async () => {
+    await start({ previews: true });
+    const turn = await on.begin('t1');
+    on.screen.messages.push({ id: 'm9', key: 'k', text: 'before' });
+    const part = { speaker: 'Default', key: 'k', platformMessageId: 'm9', sentAt: on.clock.now() };
+    await on.store.show('t1', [{ ...part, body: { text: 'before', marks: [] } }]);
+    await turn.resume();
+    turn.tell('another');
+    await on.clock.advance(1_500);
+    expect(on.screen.texts()).toEqual(['another']);
+    await turn.finish('another one');
+    await on.settle();
+    expect(on.screen.texts()).toEqual(['another one']);
+    expect(new Set(kinds())).toEqual(new Set(['edit']));
+  });
+
   it('where there is no preview for a chat, an edited message does', async () => {
     await start({ previews: false });
     const turn = await on.begin('t1');

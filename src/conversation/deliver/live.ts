@@ -69,7 +69,9 @@ export function createLiveReplies(sender: Sender): (reply: UnfinishedReply) => L
   return (reply) => {
     const everyMs = reply.channel.liveEveryMs ?? EVERY_MS;
     const shown = [...reply.shown];
-    const growing: Growing = { ...reply, shown, everyMs, latest: '', isOver: false, preview: null };
+    // An answer that replaces another grows where that one is shown.
+    const preview = shown.length > 0 ? 'none' : null;
+    const growing: Growing = { ...reply, shown, everyMs, latest: '', isOver: false, preview };
     let cancel: (() => void) | null = null;
     async function step(): Promise<void> {
       const wait = await changeIfDue(growing).catch((error: unknown) => {
