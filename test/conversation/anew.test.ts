@@ -221,7 +221,22 @@ describe('/again', () => {
     const { all } = await bench.store.usage({ chatId: 'test_1', personId: null, since: 0, now: Date.now() });
     expect(all.tokens).toBe(330);
     await say('next');
-    expect(lastAsked()).not.toContain('changed since');
+    expect(lastAsked()).not.toContain('so what it says there stays');
+  });
+
+  it('leaves the beginning of requests as it is', async () => {
+    await start({ memoryTools: true });
+    const write = { name: 'write_tiered_memory', arguments: { tier: 3, content: 'likes roses' } };
+    const script: Answer[] = ['Vienna', { calls: [write] }, 'Zagreb', 'Oslo', 'Rome', 'Bern'];
+    bench.answer(() => script.shift() ?? 'nothing more');
+    await say('hi');
+    await say('remember it');
+    await say('/again');
+    await say('/again 1');
+    await say('next');
+    const systems = bench.asked.map(({ messages }) => messages[0]?.content);
+    expect(new Set(systems).size).toBe(1);
+    expect(lastAsked()).toContain('likes roses');
   });
 
   it('does not repeat what was done: its result stands in the new request', async () => {

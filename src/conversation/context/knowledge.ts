@@ -309,6 +309,14 @@ export class LastRequests {
     return { at, seed };
   }
 
+  /** An answer was said anew, which is one revision: windows are read again, but the beginning of requests stays. */
+  saidAnew(room: RoomId, revision: number): void {
+    for (const [key, known] of this.kept.entries()) {
+      if (known.revision !== revision || !key.startsWith(`${room}\n`)) continue;
+      this.kept.set(key, { ...known, window: null, revision: revision + 1 });
+    }
+  }
+
   keep(view: ViewState, changed: Partial<LastRequest>): void {
     const key = `${view.room}\n${view.personaId}`;
     // A run that was cut off may come to this after the next one.

@@ -93,6 +93,7 @@ export async function finish(services: RoomServices, work: Turn, ending: Ending)
   if (isAnswered && promptMemory) {
     services.lastRequests.keep({ room, personaId: turn.personaId, revision }, { memory: promptMemory });
   }
+  if (isAnswered && turn.anew) services.lastRequests.saidAnew(room, revision);
   services.recall.heard(room);
   metrics.count('turns_total', { outcome });
   return { kind: 'finished', isSomebodyNext: exchange !== null };
