@@ -94,6 +94,18 @@ export interface ChatFiles {
   /** Of a chat, or a thread of it. Never rejects; unreadable parts are absent. */
   notes(chatId: ChatId, threadId: string | null): Promise<ChatNotes>;
   setLoreOff(chatId: ChatId, book: string, isOff: boolean): Promise<void>;
+  /** Of the chat, or of a thread. '' removes it. Throws Fault `memory_unavailable` if the file cannot be edited. */
+  setNote(
+    chatId: ChatId,
+    threadId: string | null,
+    note: { kind: 'note' | 'scene'; text: string },
+  ): Promise<void>;
+  /** null removes it. Throws likewise. */
+  setPerson(
+    chatId: ChatId,
+    senderId: ChatId,
+    person: { name: string; description: string } | null,
+  ): Promise<void>;
 }
 
 /** Keys of chat.yaml that stand in prompts; '' if absent. */

@@ -11,7 +11,7 @@ import type { fileUpdater } from '../core/write-whole.js';
 
 export const NO_NOTES: ChatNotes = { note: '', scene: '', people: {}, loreOff: [] };
 
-type Notes = { [Verb in 'notes' | 'setLoreOff']: ChatFiles[Verb] };
+type Notes = { [Verb in 'notes' | 'setLoreOff' | 'setNote' | 'setPerson']: ChatFiles[Verb] };
 
 export function createNotes(
   fileOf: (chatId: ChatId) => string,
@@ -39,6 +39,15 @@ export function createNotes(
     told.set(path, faults);
   }
 
+  async function set(path: string, keys: string[], value: object | string | null): Promise<void> {
+    await update(path, (bytes) => {
+      const document = asMap(path, bytes?.toString('utf8') ?? '');
+      if (value === null) document.deleteIn(keys);
+      else document.setIn(keys, document.createNode(value));
+      return Buffer.from(document.toString({ lineWidth: 0 }), 'utf8');
+    });
+  }
+
   return {
     async notes(chatId, threadId) {
       const path = fileOf(chatId);
@@ -48,6 +57,15 @@ export function createNotes(
       const { notes, faults } = notesIn(data, threadId);
       tell(path, faults.join('; '));
       return notes;
+    },
+
+    async setNote(chatId, threadId, { kind, text }) {
+      const keys = threadId === null ? [kind] : ['threads', threadId, kind];
+      await set(fileOf(chatId), keys, text === '' ? null : text);
+    },
+
+    async setPerson(chatId, senderId, person) {
+      await set(fileOf(chatId), ['people', senderId], person);
     },
 
     async setLoreOff(chatId, book, isOff) {
@@ -79,14 +97,24 @@ function withList(path: string, source: string, key: string, list: string[]): st
 
 /** Throws if the file is none in which a list can be changed reliably. */
 export function editable(path: string, source: string, key: string) {
-  const document = documentOf(source);
+  const document = asMap(path, source);
   const list: unknown = document.get(key);
-  const plain = document.contents === null || isMap(document.contents);
-  if (!plain || document.errors.length > 0 || (list !== undefined && list !== null && !isSeq(list))) {
+  if (list !== undefined && list !== null && !isSeq(list)) {
     const message = `Cannot change ${path}: it should be YAML with a list under "${key}"`;
     throw new Fault('memory_unavailable', message);
   }
   return document;
+}
+
+/** Throws if the file is none in which keys can be changed reliably. */
+function asMap(path: string, source: string) {
+  const document = documentOf(source);
+  const isPlain = document.contents === null || isMap(document.contents);
+  if (isPlain && document.errors.length === 0) return document;
+  throw new Fault(
+    'memory_unavailable',
+    `Cannot change ${path}: it should be YAML with lines of "key: value"`,
+  );
 }
 
 /** `data`: of the file. `faults`: ends of sentences for operators. What a thread has goes before what the chat has. */

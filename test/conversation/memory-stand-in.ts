@@ -326,6 +326,8 @@ export function standIn(): StandIn {
       prepare: async () => {},
       notes: async () => NO_NOTES,
       setLoreOff: async () => {},
+      setNote: async () => {},
+      setPerson: async () => {},
     },
     model: {
       async *stream() {

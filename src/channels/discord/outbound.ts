@@ -194,16 +194,21 @@ const ANY_TEXT = {
   required: false,
 };
 
+/** Discord has a `/me` of its own. */
+const TAKEN: ReadonlySet<string> = new Set(['me']);
+
 /** A command for every name and alias. Its verbs become subcommands; other text, one option. */
 export function applicationCommands(commands: readonly CommandDescription[]) {
   return commands.flatMap(({ name, aliases, description, verbs }) =>
-    [name, ...aliases].map((each) => ({
-      type: Discord.ApplicationCommandType.ChatInput,
-      name: each,
-      description: shortLine(description, LONGEST_DESCRIPTION),
-      options: verbs === undefined ? [ANY_TEXT] : verbs.map(subcommand),
-      ...WHERE,
-    })),
+    [name, ...aliases]
+      .filter((each) => !TAKEN.has(each))
+      .map((each) => ({
+        type: Discord.ApplicationCommandType.ChatInput,
+        name: each,
+        description: shortLine(description, LONGEST_DESCRIPTION),
+        options: verbs === undefined ? [ANY_TEXT] : verbs.map(subcommand),
+        ...WHERE,
+      })),
   );
 }
 

@@ -3,6 +3,7 @@ import { again, edit, goOn, undo } from './anew.js';
 import type { ChatCommand } from './command.js';
 import { lore } from './lore.js';
 import { memory } from './memory.js';
+import { me, note, scene } from './notes.js';
 import { approve, deny, pairing } from './owners.js';
 import { persona } from './persona.js';
 import { archive, reset, start, stop, voice } from './room.js';
@@ -20,6 +21,9 @@ const TALK = [
   persona,
   memory,
   lore,
+  note,
+  scene,
+  me,
   archive,
   schedule,
   skills,

@@ -85,10 +85,11 @@ export async function buildContext(
   services: Services & { lastRequests: LastRequests },
   request: ContextRequest,
 ): Promise<TurnContext> {
-  const { personaId, personas, batch, tools, now, authorisation, anew } = request;
+  const { chat, room, personaId, personas, batch, tools, now, authorisation, anew } = request;
   await prepareFiles(services, request);
   const last = services.lastRequests.of(request);
-  const perspective = perspectiveOf(services, personaId, personas, tools);
+  const notes = await services.chatFiles.notes(chat.id, roomParts(room).threadId);
+  const perspective = perspectiveOf(services, personaId, personas, tools, notes);
   const window = await windowFor(services, request, perspective, last.window);
   const seesWorkspace = services.workspace !== undefined && (await isOwnersOrder(authorisation));
   const begun = { prefix: last.prefix, drawn: services.lastRequests.drawn(window.view, now) };

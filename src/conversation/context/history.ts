@@ -4,6 +4,7 @@ import type { Zone } from '../../core/dates.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { ModelImage, ModelMessage } from '../../core/model.js';
 import { element, elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
+import type { ChatNotes } from '../../core/persona.js';
 import { TASK_COMPLETED } from '../../core/task.js';
 import { type HeardMessage, isOfPerson, type Step, type StoredMessage } from '../../core/transcript.js';
 import { earlierSteps, reactionLine } from '../turn/steps.js';
@@ -22,6 +23,8 @@ export interface Perspective {
   namesIds: boolean;
   /** The names of other personas. */
   nameOf(personaId: PersonaId): string;
+  /** How people call themselves here, where they have said so. */
+  people?: ChatNotes['people'];
 }
 
 /** The shown length of a person's text, and the setting or rule behind it. */
@@ -120,7 +123,8 @@ export function userLine(message: StoredMessage, perspective: Perspective): stri
     if (author.about === TASK_COMPLETED) return element('task_completed', { at, ...trust }, text);
     return element('event', { about: author.about, at, ...trust }, text);
   }
-  const sender = author.kind === 'person' ? author.name : perspective.nameOf(author.id);
+  const called = author.kind === 'person' ? perspective.people?.[author.id]?.name || author.name : null;
+  const sender = called ?? perspective.nameOf(author.id);
   const proof = replyTo?.told ? { told_by: sender } : {};
   const quoted = replyTo
     ? `${element('in_reply_to', { sender: replyTo.senderName, ...proof }, quote(replyTo.text))}\n`

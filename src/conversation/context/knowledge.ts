@@ -95,7 +95,7 @@ export async function gatherKnowledge(
     persona,
     notes,
     lore,
-    perspective: perspectiveOf(services, personaId, personas, tools),
+    perspective: perspectiveOf(services, personaId, personas, tools, notes),
     system: pieces.map(({ text }) => text).join('\n\n'),
     origin: originOf([...pieces, current]),
     prefix,
@@ -122,9 +122,10 @@ export function perspectiveOf(
   personaId: PersonaId,
   personas: Persona[],
   { tools }: ToolSet,
+  { people }: ChatNotes,
 ): Perspective {
   const namesIds = tools.some(({ name }) => name === 'react');
-  return { personaId, zone, namesIds, nameOf: (id) => personaName(personas, id) };
+  return { personaId, zone, namesIds, nameOf: (id) => personaName(personas, id), people };
 }
 
 /** A persona whose file vanished after it was addressed still answers, under its id. */
