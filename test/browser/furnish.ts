@@ -100,7 +100,7 @@ const SCRIPT: { word: string; first?: ModelScript; answer: string }[] = [
   { word: 'Milky Way', first: tier(3, MUSED), answer: 'Then we wait for midnight. It is worth the cold.' },
   {
     word: 'without sugar',
-    first: tier(1, LASTING),
+    first: { ...tier(1, LASTING), headerDelayMs: 700 },
     answer: 'Tea without sugar, and a thermos of it on the jetty. I shall remember.',
   },
   { word: 'from the jetty', answer: STARS },

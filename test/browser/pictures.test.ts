@@ -1,11 +1,12 @@
 /**
- * Pictures of every place, large and small, light and dark. `npm run screenshots` puts those that README and docs show into
- * docs/images; with COTERIE_PICTURES=DIR all are kept there, for people to look at.
+ * Pictures of every place, large and small, light and dark. `npm run screenshots` keeps all in data/screenshots, for people
+ * to look at, and those that README and docs show in docs/images.
  */
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { fileURLToPath } from 'node:url';
+import type { Browser, Page } from 'playwright-core';
 import sharp from 'sharp';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type FakeTelegram, startFakeTelegram } from '../fakes/telegram.js';
@@ -21,10 +22,15 @@ import {
 } from './board.js';
 import { furnish } from './furnish.js';
 
-const ROOT = new URL('../../', import.meta.url).pathname;
-const SIZES = { desktop: DESKTOP, phone: PHONE };
-/** Two dots of the picture for each of the page, as on most screens. */
-const DENSITY = 2;
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const IS_ASKED = process.env.COTERIE_SCREENSHOTS === '1';
+const SIZES = {
+  desktop: { viewport: DESKTOP },
+  phone: { viewport: PHONE, hasTouch: true, isMobile: true },
+};
+/** Dots of the picture for one of the page; most screens have two. */
+const DENSITY = IS_ASKED ? 2 : 1;
+const SETTLED_MS = IS_ASKED ? 500 : 50;
 
 /** Each begins where it says, and goes on by itself. */
 const VIEWS: Record<string, { at: string; act?: (page: Page) => Promise<unknown> }> = {
@@ -78,11 +84,11 @@ describeInChromium('the pictures', () => {
     });
     telegram.say({ text: 'hello', from: { id: 4711, first_name: 'Mia', last_name: 'Brandt' } });
     await furnish(board);
-    folder = process.env.COTERIE_PICTURES ?? (await mkdtemp(join(tmpdir(), 'coterie-pictures-')));
+    folder = IS_ASKED ? join(ROOT, 'data/screenshots') : await mkdtemp(join(tmpdir(), 'coterie-pictures-'));
     await mkdir(folder, { recursive: true });
   }, 60_000);
   afterAll(async () => {
-    if (process.env.COTERIE_PICTURES === undefined) await rm(folder, { recursive: true, force: true });
+    if (!IS_ASKED) await rm(folder, { recursive: true, force: true });
     await board?.close();
     await telegram?.close();
     await browser?.close();
@@ -90,54 +96,57 @@ describeInChromium('the pictures', () => {
 
   async function take(page: Page, name: string): Promise<void> {
     expect(Number(await page.evaluate(TOO_WIDE)), `${name} is too wide`).toBeLessThanOrEqual(0);
-    const taken = sharp(await page.screenshot()).png({ palette: true, quality: 95, effort: 7 });
-    await writeFile(join(folder, `${name}.png`), await taken.toBuffer());
+    const file = join(folder, `${name}.png`);
+    const taken = await page.screenshot();
+    await (IS_ASKED
+      ? sharp(taken).png({ palette: true, quality: 95, effort: 7 }).toFile(file)
+      : writeFile(file, taken));
   }
 
-  async function open(options: BrowserContextOptions): Promise<Page> {
-    return board.open('', { deviceScaleFactor: DENSITY, reducedMotion: 'reduce', ...options });
-  }
-
-  for (const [size, viewport] of Object.entries(SIZES)) {
+  for (const [size, { viewport, ...touch }] of Object.entries(SIZES)) {
     it(`are taken of every place, on a ${size}`, async () => {
-      const page = await open({ viewport, ...(size === 'phone' && { hasTouch: true, isMobile: true }) });
+      const options = { viewport, ...touch, deviceScaleFactor: DENSITY, reducedMotion: 'reduce' } as const;
+      const page = await board.open('', options);
       for (const [view, { at, act }] of Object.entries(VIEWS)) {
         await page.goto(`${board.url}/#/${at}`);
         await isUp(page);
         await act?.(page);
-        await page.waitForTimeout(300);
+        await page.waitForTimeout(SETTLED_MS);
         for (const colorScheme of ['light', 'dark'] as const) {
           await page.emulateMedia({ colorScheme });
           await take(page, `${view}-${size}-${colorScheme}`);
         }
       }
-      const german = await open({ viewport, locale: 'de-DE' });
+      const german = await board.open('', { ...options, locale: 'de-DE' });
       await german.getByRole('status', { name: 'Verbindung' }).filter({ hasText: 'Verbunden' }).waitFor();
       await german.getByRole('article').last().waitFor();
       await take(german, `chat-german-${size}-light`);
       await board.closePages();
-      for (const name of (await readdir(folder)).filter((each) => each.includes(size))) {
+      const taken = (await readdir(folder)).filter((name) => name.includes(size));
+      expect(taken).toHaveLength(2 * Object.keys(VIEWS).length + 1);
+      for (const name of taken) {
         const { width, height } = await sharp(join(folder, name)).metadata();
         expect([width, height], name).toEqual([viewport.width * DENSITY, viewport.height * DENSITY]);
       }
     }, 60_000);
   }
 
-  it('that README and docs show are among them', async () => {
-    const pages = ['README.md', 'docs/board.md'];
-    const texts = await Promise.all(pages.map((page) => readFile(join(ROOT, page), 'utf8')));
-    const shown = new Set(
-      texts.flatMap((text) => [...text.matchAll(/images\/([\w-]+\.png)/g)].map(([, name]) => name)),
+  it('that README and docs show are among them, and small', async () => {
+    const kept = join(ROOT, 'docs/images');
+    const texts = await Promise.all(
+      ['README.md', 'docs/board.md'].map((page) => readFile(join(ROOT, page), 'utf8')),
     );
-    const taken = await readdir(folder);
-    for (const name of shown) expect(taken).toContain(name);
-    if (process.env.COTERIE_SCREENSHOTS === undefined) {
-      expect(new Set(await readdir(join(ROOT, 'docs/images')))).toEqual(shown);
-      return;
+    const shown = new Set(texts.flatMap((text) => text.match(/(?<=images\/)[\w-]+\.png/g) ?? []));
+    if (IS_ASKED) {
+      await rm(kept, { recursive: true, force: true });
+      await mkdir(kept);
+      for (const name of shown) await copyFile(join(folder, name), join(kept, name));
     }
-    await rm(join(ROOT, 'docs/images'), { recursive: true, force: true });
-    await mkdir(join(ROOT, 'docs/images'));
-    for (const name of shown)
-      await writeFile(join(ROOT, 'docs/images', `${name}`), await readFile(join(folder, `${name}`)));
+    expect(new Set(await readdir(kept))).toEqual(shown);
+    const taken = await readdir(folder);
+    for (const name of shown) {
+      expect(taken).toContain(name);
+      expect((await stat(join(kept, name))).size, name).toBeLessThan(150_000);
+    }
   });
 });

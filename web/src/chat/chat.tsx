@@ -59,7 +59,9 @@ function OneChat({ chat }: { chat: string }) {
         <ChatSwitch {...switching} />
       </div>
       <LogList log={log} draw={draw}>
-        {isEmpty && <Offers chat={chat} active={personas.find(({ id }) => id === active)?.name} />}
+        {isEmpty && (
+          <Offers chat={chat} active={personas.find(({ id, name }) => id === active && name !== id)?.name} />
+        )}
         <Outgoing chat={chat} log={log} />
       </LogList>
       <Fault says={fault} />

@@ -10,7 +10,7 @@ export function Offers({
   active,
 }: {
   chat: string;
-  /** The name of the persona that answers. */
+  /** The name of the persona that answers; without one of its own, none. */
   active: string | undefined;
 }) {
   const { chat: texts } = useTexts();

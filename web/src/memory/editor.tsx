@@ -129,6 +129,7 @@ export function Editor({
           ref={field}
           aria-label={name}
           spellcheck={false}
+          placeholder={memory.empty}
           value={text}
           onInput={({ currentTarget }) => {
             setSaved(false);

@@ -30,19 +30,17 @@ export default function Setup() {
 
   return (
     <div class="setup place stack">
-      <header class="stack">
-        <h1>{frame.setup}</h1>
-        <p class="soft">{isDue ? texts.intro : texts.again}</p>
-      </header>
-      <Model />
-      <Platform />
-      <PersonaForm />
-      <div class="row">
+      <header class="row">
+        <h1 class="grow">{frame.setup}</h1>
         <button type="button" class="wide" onClick={toChat}>
           {isDue ? texts.skip : texts.toChat}
         </button>
-      </div>
+        <p class="soft">{isDue ? texts.intro : texts.again}</p>
+      </header>
       <Told outcome={outcome} />
+      <Model />
+      <Platform />
+      <PersonaForm />
     </div>
   );
 }

@@ -417,7 +417,8 @@ export const de: Texts = {
     telegramToken: 'Telegram-Token',
     telegramHint:
       'Von @BotFather: Schick ihm /newbot. Schreib dann deinem Bot und lass dich selbst unter Betrieb zu.',
-    tokenStored: 'Ein Token ist gespeichert. Ein neues ersetzt es.',
+    tokenStored:
+      'Ein Token ist gespeichert; ein neues ersetzt es. Schreib deinem Bot und lass dich selbst unter Betrieb zu.',
     discordToken: 'Discord-Token',
     discordHint: 'Von der Seite Bot in Discords Developer Portal. Schalte dort Message Content Intent ein.',
     check: 'Prüfen',

@@ -407,7 +407,8 @@ export const en = {
     telegramToken: 'Telegram token',
     telegramHint:
       'From @BotFather: send it /newbot. Then write to your bot, and let yourself in under Operations.',
-    tokenStored: 'A token is stored. A new one replaces it.',
+    tokenStored:
+      'A token is stored; a new one replaces it. Write to your bot, and let yourself in under Operations.',
     discordToken: 'Discord token',
     discordHint: 'From the Bot page of Discord’s Developer Portal. Turn on Message Content Intent there.',
     check: 'Check',
