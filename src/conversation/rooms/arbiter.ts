@@ -46,8 +46,30 @@ export async function decideWhoAnswers(
   const isOpen = settings.natural && routing.turn?.open;
   const chosen = isOpen
     ? await chooseSpeaker(services, run, seen, routing, personas)
-    : { routing, meter: null };
+    : { routing: withDrafted(services, seen, routing, personas), meter: null };
   return chosen && { next: nextTurn(seen, chosen.routing, personas), personas, meter: chosen.meter };
+}
+
+/** Where nobody was named: those present speak with their talkativeness, in drawn order; nobody drafted: the active one. */
+function withDrafted(
+  { scanner: { random }, settings }: Services,
+  { chat }: RoomState,
+  routing: Routing,
+  personas: Persona[],
+): Routing {
+  const { turn } = routing;
+  const here = new Set(presentIn(chat, personas));
+  const present = personas.filter(({ id }) => here.has(id));
+  const isDrawn = present.some(({ talkativeness }) => talkativeness !== null);
+  if (turn === null || !turn.open || present.length < 2 || !isDrawn) return routing;
+  const chanceOf = ({ id, talkativeness }: Persona) => talkativeness ?? (id === chat.activePersona ? 1 : 0);
+  const [first, ...also] = present
+    .map((persona) => ({ persona, place: random() }))
+    .sort((a, b) => a.place - b.place)
+    .filter(({ persona }) => random() < chanceOf(persona))
+    .map(({ persona: { id } }) => id)
+    .slice(0, settings.caps.replies);
+  return first === undefined ? routing : { ...routing, turn: { ...turn, personaId: first, also } };
 }
 
 /** The chat's personas, after adding any whose own account was written to. */
