@@ -4,8 +4,13 @@
  */
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, it } from 'vitest';
+import { discordPlatform } from '../harness/discord.js';
 import { eventually } from '../harness/gateway.js';
+import type { Place, Platform } from '../harness/platform.js';
+import { generator, pause } from '../harness/random.js';
+import { stageOn } from '../harness/stage.js';
 import { type Stage, stage } from '../harness/telegram.js';
+import { telegramPlatform } from '../harness/telegram-platform.js';
 
 const ANNA = 700;
 const KILL_AT = fileURLToPath(new URL('../harness/kill-at.mjs', import.meta.url));
@@ -33,12 +38,16 @@ const POINTS: [string, Kill][] = [
 ];
 
 let on: Stage;
-afterEach(() => on.close());
+const opened: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const each of opened.splice(0)) await each.close();
+});
 
 it.each(POINTS)(
   'killed %s: one version is shown, and is the history',
   async (_name, kill) => {
     on = await stage({ config: { access: { direct: 'open' }, memory: { announce: 'off' } } });
+    opened.push(on);
     let tries = 0;
     on.model.reply((body) => {
       const last = body.messages.at(-1);
@@ -72,6 +81,54 @@ it.each(POINTS)(
     expect(memory).not.toContain('roses');
   },
   60_000,
+);
+
+const CHATS = 8;
+const KILLS = 6;
+// WhatsApp's messages are not edited yet.
+const PLATFORMS: [string, () => Promise<Platform>][] = [
+  ['Telegram', telegramPlatform],
+  ['Discord', discordPlatform],
+];
+
+it.each(PLATFORMS)(
+  'killed at random on %s, in several chats at once: each shows one version, which is its history',
+  async (_name, platform) => {
+    const random = generator(Number(process.env.COTERIE_SEED ?? Date.now() % 1_000_000));
+    const all = await stageOn(await platform());
+    opened.push(all);
+    let tries = 0;
+    all.model.reply(async (body) => {
+      await pause(random() * 100);
+      const asked = JSON.stringify(body.messages.at(-1)?.content);
+      return asked.includes('which') ? 'That one.' : `try ${++tries}.`;
+    });
+    const places = Array.from({ length: CHATS }, (_, n) => ({ kind: 'direct' as const, number: n + 1 }));
+    const from = ({ number }: { number: number }) => ({ number, name: `Person ${number}` });
+    const triesIn = (place: Place) =>
+      all.platform.shown(place).flatMap(({ text }) => /^try \d+\./.exec(text)?.[0] ?? []);
+    let gateway = await all.start();
+    for (const place of places) all.platform.say({ from: from(place), in: place, text: 'hi' });
+    await eventually(() => places.every((place) => triesIn(place).length === 1), 'all are answered');
+    for (let kill = 0; kill < KILLS; kill++) {
+      for (const place of places) all.platform.command(from(place), place, '/again');
+      await pause(random() * 400);
+      await gateway.stop('SIGKILL');
+      gateway = await all.start();
+    }
+    for (let before = -1; before < tries; await pause(1_000)) before = tries;
+    for (const place of places) {
+      all.platform.say({ from: from(place), in: place, text: 'which one is it?' });
+      const isAnswered = () => all.platform.shown(place).some(({ text }) => text.startsWith('That one.'));
+      await eventually(isAnswered, 'the next answer');
+      const told = JSON.stringify(all.model.requests.at(-1)?.body.messages);
+      const known = Array.from(told.matchAll(/try \d+\./g), ([text]) => text);
+      expect(triesIn(place), `shown to person ${place.number}`).toEqual(known);
+      expect(known).toHaveLength(1);
+    }
+    await gateway.stop();
+  },
+  120_000,
 );
 
 const shown = () => on.sentTo(ANNA);
