@@ -9,13 +9,31 @@ import { passingMacros, userName } from './macros.js';
 import { appearanceOf, presentIn } from './participants.js';
 import type { BaseServices, Deliver } from './services.js';
 
+/** In a group one of those for groups, if it has any. */
 export async function greetingOf(
   services: BaseServices,
   chat: ChatRecord,
   persona: Persona,
 ): Promise<string> {
-  const { greeting } = persona;
-  if (greeting === null) return '';
+  const { groupGreetings } = persona;
+  const drawn = Math.floor(services.scanner.random() * groupGreetings.length);
+  const forGroup = chat.kind === 'group' ? groupGreetings[drawn] : undefined;
+  const greeting = forGroup ?? persona.greeting;
+  return greeting === null ? '' : saidBy(services, chat, persona, greeting);
+}
+
+/** All of a persona, in the order of their numbers. */
+export function greetingsOf({ greeting, greetings, groupGreetings }: Persona): string[] {
+  return [...(greeting === null ? [] : [greeting]), ...greetings, ...groupGreetings];
+}
+
+/** With its macros filled in. */
+export async function saidBy(
+  services: BaseServices,
+  chat: ChatRecord,
+  persona: Persona,
+  greeting: string,
+): Promise<string> {
   const user = userName(chat, await services.chatFiles.notes(chat.id, null), []) ?? 'everybody';
   return expand(greeting, passingMacros(services, { chat, persona }, user, null));
 }

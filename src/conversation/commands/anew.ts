@@ -165,7 +165,8 @@ async function showVersion(call: CommandCall, answer: NewestAnswer, number: numb
   return begin(call, answer, how, steps);
 }
 
-function begin(
+/** Replaces the shown answer. */
+export function begin(
   { command, channels, newId }: CommandCall,
   { messageId, turnId, shown }: NewestAnswer,
   how: HowAnew,

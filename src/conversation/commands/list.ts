@@ -1,6 +1,7 @@
 /** All chat commands, in the order of `/help`. */
 import { again, edit, goOn, undo } from './anew.js';
 import type { ChatCommand } from './command.js';
+import { greeting } from './greeting.js';
 import { lore } from './lore.js';
 import { memory } from './memory.js';
 import { me, note, scene } from './notes.js';
@@ -19,6 +20,7 @@ const TALK = [
   edit,
   undo,
   persona,
+  greeting,
   memory,
   lore,
   note,
