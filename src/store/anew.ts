@@ -307,7 +307,9 @@ export function* numberVersion(id: number, { how, messageId, version }: Anew): d
   if (how === 'more') {
     const replaced = yield* db.one<AnswerRow>(ANSWER, messageId);
     const { saying = null, version: same = null } = replaced ?? {};
-    return yield* db.tell(GO_ON, { id, saying, version: same });
+    yield* db.tell(GO_ON, { id, saying, version: same });
+    // The new text holds all of it.
+    return yield* db.tell('delete from message where id = ?', messageId);
   }
   yield* db.tell(FIRST, messageId);
   const saying = yield* db.value<number>('select saying from message where id = ?', messageId);
