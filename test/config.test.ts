@@ -743,17 +743,13 @@ access:
     expect([config.board.port, warnings]).toEqual([3, []]);
   });
 
-  it('is a token that is missing, or short, for other machines only', async () => {
+  it('is a token that is missing, for other machines only', async () => {
     for (const host of ['localhost', '127.0.0.2', '"::1"', '"[::1]"']) {
       expect((await load(`board: { host: ${host} }`)).warnings).toEqual([]);
-      await load(`board: { host: ${host}, token: short }`);
     }
     for (const host of ['0.0.0.0', '"::"', 'example.org', '127.0.0.1.example.org']) {
       expect(await faultsOf(`board: { host: ${host} }`)).toHaveLength(1);
-      expect(await faultsOf(`board: { host: ${host}, token: fifteen-letters }`)).toEqual([
-        'line 1: board.token: expected a token of 16 characters or more, because board.host can be reached from other machines',
-      ]);
-      await load(`board: { host: ${host}, token: sixteen-letters- }`);
+      await load(`board: { host: ${host}, token: short }`);
     }
   });
 

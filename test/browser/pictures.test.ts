@@ -82,7 +82,7 @@ describeInChromium('the pictures', () => {
     board = await startBoard(browser, {
       config: { channels: { telegram: { token: telegram.token, api_root: telegram.url } } },
     });
-    telegram.say({ text: 'hello', from: { id: 4711, first_name: 'Mia', last_name: 'Brandt' } });
+    telegram.say({ text: 'hello', from: { id: 4711, first_name: 'Guest' } });
     await furnish(board);
     folder = IS_ASKED ? join(ROOT, 'data/screenshots') : await mkdtemp(join(tmpdir(), 'coterie-pictures-'));
     await mkdir(folder, { recursive: true });
