@@ -138,7 +138,7 @@ describeInChromium('words that want to be scripts', () => {
         expect(headers.get('content-disposition')).toMatch(/^attachment/);
       }
     }
-    expect(await names.count()).toBeGreaterThan(0);
+    await names.first().waitFor({ state: 'attached' });
   });
 
   it('draw no approval, no remembered line and no message of somebody else', async () => {
