@@ -129,6 +129,7 @@ describeInChromium('words that want to be scripts', () => {
       .click();
     // What a person would do with a file that looks like a picture or a page.
     const names = log(page).getByRole('link', { name: /\.(txt|svg)/ });
+    await names.first().waitFor();
     for (const link of await names.all()) {
       const answer = await fetch(new URL((await link.getAttribute('href')) ?? '', `${board.url}/`));
       const { headers } = answer;
@@ -138,7 +139,6 @@ describeInChromium('words that want to be scripts', () => {
         expect(headers.get('content-disposition')).toMatch(/^attachment/);
       }
     }
-    await names.first().waitFor({ state: 'attached' });
   });
 
   it('draw no approval, no remembered line and no message of somebody else', async () => {
