@@ -41,8 +41,16 @@ async function start(): Promise<void> {
   url = await gateway.url();
 }
 
+/** An answer that nobody reads would keep its connection. */
+async function fetchWhole(address: string, request?: RequestInit): Promise<Response> {
+  const answer = await fetch(address, request);
+  const { status, headers } = answer;
+  const bytes = await answer.arrayBuffer();
+  return new Response(bytes.byteLength === 0 ? null : bytes, { status, headers });
+}
+
 const post = (path: string, body: unknown) =>
-  fetch(`${url}/api/board/${path}`, {
+  fetchWhole(`${url}/api/board/${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
@@ -51,7 +59,7 @@ const say = (text: string, { id = randomUUID() as string, chat = MAIN, files = [
   post(`chats/${chat}/messages`, { id, text, files });
 const press = (value: string) => post(`chats/${MAIN}/choices`, { id: randomUUID(), value });
 async function page(chat = MAIN): Promise<RowPage> {
-  return (await (await fetch(`${url}/api/board/rows?room=${chat}`)).json()) as RowPage;
+  return (await (await fetchWhole(`${url}/api/board/rows?room=${chat}`)).json()) as RowPage;
 }
 const rows = async (chat = MAIN) => (await page(chat)).rows;
 const texts = async (chat = MAIN) => (await rows(chat)).map(({ text }) => text);
@@ -162,7 +170,7 @@ describe('the chat of the page', () => {
     expect(again.status).toBe(422);
     expect(await again.json()).toEqual({ error: expect.stringContaining('already') });
     const personas = async () =>
-      (await (await fetch(`${url}/api/board/chats/${MAIN}/personas`)).json()) as { active: string };
+      (await (await fetchWhole(`${url}/api/board/chats/${MAIN}/personas`)).json()) as { active: string };
     expect(await personas()).toEqual({
       active: 'luna',
       personas: [
@@ -194,7 +202,7 @@ describe('the chat of the page', () => {
     await eventually(async () => (await rows('board_trip')).length === 2, 'it is answered');
     expect(await texts('board_trip')).toContain('in another');
     expect(await texts()).not.toContain('in another');
-    const { chats } = (await (await fetch(`${url}/api/board/chats`)).json()) as { chats: object[] };
+    const { chats } = (await (await fetchWhole(`${url}/api/board/chats`)).json()) as { chats: object[] };
     expect(chats).toEqual(
       expect.arrayContaining([
         { chat: 'board_main', name: 'main', at: expect.any(Number) },
@@ -207,7 +215,7 @@ describe('the chat of the page', () => {
     await begin();
     const png = Buffer.from(PIXEL, 'base64');
     const upload = (name: string, type: string, bytes: Buffer) =>
-      fetch(`${url}/api/board/files?${new URLSearchParams({ name, type })}`, {
+      fetchWhole(`${url}/api/board/files?${new URLSearchParams({ name, type })}`, {
         ...{ method: 'POST', body: new Uint8Array(bytes) },
         headers: { 'content-type': 'application/octet-stream', 'x-coterie': '1' },
       });
@@ -236,7 +244,7 @@ describe('the chat of the page', () => {
     }, 'the files were taken');
     expect(shown.files?.map(({ name }) => name)).toEqual(['a.png', evil, 'big.bin']);
     const [picture, script] = await Promise.all(
-      (shown.files ?? []).map(({ address }) => fetch(`${url}/${address}`)),
+      (shown.files ?? []).map(({ address }) => fetchWhole(`${url}/${address}`)),
     );
     expect(Buffer.from((await picture?.arrayBuffer()) ?? new ArrayBuffer())).toEqual(png);
     expect(picture?.headers.get('content-type')).toBe('image/png');
@@ -245,14 +253,14 @@ describe('the chat of the page', () => {
     expect(script?.headers.get('content-security-policy')).toMatch(/^sandbox;/);
     expect(script?.headers.get('x-content-type-options')).toBe('nosniff');
     for (const query of ['row=m1&n=9', 'row=m99&n=0', 'row=../../etc/passwd&n=0', 'row=t&n=0']) {
-      expect((await fetch(`${url}/api/board/rows/file?room=${MAIN}&${query}`)).status).toBe(404);
+      expect((await fetchWhole(`${url}/api/board/rows/file?room=${MAIN}&${query}`)).status).toBe(404);
     }
   });
 
   it('says in a file’s name what turns or breaks its line', async () => {
     await begin();
     const name = 'invoice\u202egnp.exe\nline';
-    const answer = await fetch(`${url}/api/board/files?${new URLSearchParams({ name })}`, {
+    const answer = await fetchWhole(`${url}/api/board/files?${new URLSearchParams({ name })}`, {
       ...{ method: 'POST', body: 'x' },
       headers: { 'content-type': 'application/octet-stream', 'x-coterie': '1' },
     });
@@ -272,7 +280,7 @@ describe('the chat of the page', () => {
       return socket;
     });
     const upload = () =>
-      fetch(`${url}/api/board/files?name=y`, {
+      fetchWhole(`${url}/api/board/files?name=y`, {
         ...{ method: 'POST', body: 'y' },
         headers: { 'content-type': 'application/octet-stream', 'x-coterie': '1' },
       });
@@ -294,8 +302,8 @@ describe('the chat of the page', () => {
     expect((await say('x', { id: '../x' })).status).toBe(400);
     expect((await say('  ')).status).toBe(400);
     expect((await post(`chats/${MAIN}/messages`, { id: 'a', text: 7 })).status).toBe(400);
-    expect((await fetch(`${url}/api/board/rows?room=x`)).status).toBe(400);
-    expect((await fetch(`${url}/api/board/conversations/one?room=board_a%00b`)).status).toBe(400);
+    expect((await fetchWhole(`${url}/api/board/rows?room=x`)).status).toBe(400);
+    expect((await fetchWhole(`${url}/api/board/conversations/one?room=board_a%00b`)).status).toBe(400);
     for (const bytes of [-5, 1.5, 1e308, '1']) {
       const file = { id: 'x', name: 'x', type: '', bytes };
       expect((await say('x', { files: [file] })).status).toBe(400);
@@ -309,9 +317,9 @@ describe('the chat of the page', () => {
 
   it('is not counted among platforms, and tells owners what is news', async () => {
     await begin();
-    const ready = await fetch(`${url}/ready`);
+    const ready = await fetchWhole(`${url}/ready`);
     expect(await ready.json()).toEqual({ status: 'ready', channels: {} });
-    const commands = (await (await fetch(`${url}/api/board/commands`)).json()) as {
+    const commands = (await (await fetchWhole(`${url}/api/board/commands`)).json()) as {
       commands: { name: string }[];
     };
     expect(commands.commands.map(({ name }) => name)).toContain('persona');
