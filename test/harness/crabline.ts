@@ -84,7 +84,7 @@ export async function crablineTelegram(): Promise<Platform> {
     name: 'telegram',
     recognisesResends: false,
     hasFaces: false,
-    lacks: new Set(['edits', 'reactions', 'replies', 'files']),
+    lacks: new Set(['deletions', 'edits', 'reactions', 'replies', 'files']),
     config: { token: botToken, api_root: way.url, messages_per_second: 1000, per_chat_burst: 1000 },
     async connected() {
       await eventually(() => polls > 0, 'the gateway asks for updates');
@@ -273,7 +273,7 @@ export async function crablineWhatsApp(): Promise<Platform> {
     name: 'whatsapp',
     recognisesResends: true,
     hasFaces: false,
-    lacks: new Set(['edits', 'reactions', 'replies', 'files', 'groups']),
+    lacks: new Set(['deletions', 'edits', 'reactions', 'replies', 'files', 'groups']),
     config: {
       ...{ enabled: true, web_socket_url: endpoints.baileysWebSocketUrl },
       access: { direct: 'open' },

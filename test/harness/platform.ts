@@ -73,7 +73,7 @@ export function wordsOf({ text, heading }: Shown): string {
 }
 
 /** Abilities that a platform by other authors may lack. */
-export type Ability = 'edits' | 'reactions' | 'replies' | 'files' | 'groups';
+export type Ability = 'deletions' | 'edits' | 'reactions' | 'replies' | 'files' | 'groups';
 
 export interface Platform {
   /** Abilities that people lack on it, which the conversation script skips. Default: none. */
