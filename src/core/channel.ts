@@ -139,6 +139,8 @@ export interface CommandVerb {
   name: string;
   description: string;
   rest?: { name: string; description: string; required: boolean; suggest?: 'persona' };
+  /** Describes a file that may come with it, where commands have fields of their own. */
+  file?: string;
 }
 
 export interface Webhook {

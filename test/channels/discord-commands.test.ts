@@ -40,6 +40,23 @@ describe('the commands as Discord’s own', () => {
     });
   });
 
+  test('a card has a field of its own, which is no word of the command', () => {
+    const [persona] = all.filter(({ name }) => name === 'persona');
+    const found = (persona?.options as { name: string }[] | undefined)?.find(({ name }) => name === 'import');
+    expect(found).toMatchObject({
+      options: [
+        { type: 3, required: false },
+        { type: 11, name: 'file' },
+      ],
+    });
+    const options = [
+      { name: 'file', type: 11, value: '123' },
+      { name: 'name', type: 3, value: 'Ida' },
+    ];
+    const given = { name: 'persona', options: [{ name: 'import', type: 1, options }] };
+    expect(typedForm(given as Parameters<typeof typedForm>[0])).toBe('/persona import Ida');
+  });
+
   test('any other takes a text, which may be left out', () => {
     const [command] = applicationCommands([{ name: 'ask', aliases: [], description: 'x'.repeat(200) }]);
     expect(command).toMatchObject({ options: [{ type: 3, name: 'text', required: false }] });

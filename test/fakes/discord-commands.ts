@@ -1,11 +1,12 @@
 /** Slash commands as a bot puts them: what Discord takes, and how somebody's typing becomes options. */
 import { isPayload } from './discord-form.js';
 import { invalid, type Outcome } from './discord-outcome.js';
-import type { CommandOption, Payload } from './discord-words.js';
+import type { Attachment, CommandOption, Invocation, Payload } from './discord-words.js';
 
 const NAME = /^[-_'\p{L}\p{N}\p{sc=Deva}\p{sc=Thai}]{1,32}$/u;
 const SUBCOMMAND = 1;
 const TEXT = 3;
+const ATTACHMENT = 11;
 
 /** The refusal of a whole set, or null. */
 export function refusalOfCommands(commands: unknown): Outcome | null {
@@ -67,23 +68,31 @@ function faultIn({ name, description, options }: Payload, depth = 0): FieldFault
  * `/persona switch Luna` as the client of somebody who knows the commands sends it. Throws where there is no such
  * command, as that client would not send it.
  */
-export function invocationOf(commands: Payload[], text: string): { name: string; options: CommandOption[] } {
+export function invocationOf(
+  commands: Payload[],
+  text: string,
+  file?: Attachment,
+): Pick<Invocation, 'name' | 'options' | 'files'> {
   const [, name = '', rest = ''] = /^\/(\S+)\s*([\s\S]*)$/.exec(text) ?? [];
   const command = commands.find((one) => one.name === name);
   if (command === undefined) throw new Error(`the command of "${text}" is not among those that were put`);
-  return { name, options: optionsOf(command, rest.trim(), text) };
+  const files = file === undefined ? {} : { files: [file] };
+  return { name, options: optionsOf(command, rest.trim(), text, file), ...files };
 }
 
-function optionsOf({ options }: Payload, rest: string, whole: string): CommandOption[] {
+function optionsOf({ options }: Payload, rest: string, whole: string, file?: Attachment): CommandOption[] {
   const known = Array.isArray(options) ? options.filter(isPayload) : [];
   if (known.some(({ type }) => type === SUBCOMMAND)) {
     const [, verb = '', value = ''] = /^(\S*)\s*([\s\S]*)$/.exec(rest) ?? [];
     const subcommand = known.find(({ name }) => name === verb);
     if (subcommand === undefined) throw new Error(`the command of "${whole}" has no "${verb}"`);
-    return [{ name: verb, type: SUBCOMMAND, options: optionsOf(subcommand, value, whole) }];
+    return [{ name: verb, type: SUBCOMMAND, options: optionsOf(subcommand, value, whole, file) }];
   }
-  if (rest === '') return [];
+  const upload = known.find(({ type }) => type === ATTACHMENT);
+  if (file !== undefined && upload === undefined) throw new Error(`the command of "${whole}" takes no file`);
+  const uploads = file ? [{ name: String(upload?.name), type: ATTACHMENT, value: file.id }] : [];
+  if (rest === '') return uploads;
   const taking = known.find(({ type }) => type === TEXT);
   if (taking === undefined) throw new Error(`the command of "${whole}" takes no text`);
-  return [{ name: String(taking.name), type: TEXT, value: rest }];
+  return [{ name: String(taking.name), type: TEXT, value: rest }, ...uploads];
 }

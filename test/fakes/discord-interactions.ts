@@ -200,9 +200,11 @@ export function createInteractions(parts: InteractionParts): Interactions {
   }
 
   return {
-    begin(kind, { from, channelId, name, options }) {
+    begin(kind, { from, channelId, name, options, files = [] }) {
       const given = options === undefined || options.length === 0 ? {} : { options };
-      const data = { id: parts.commandId(name), name, type: 1, ...given };
+      const attachments = Object.fromEntries(files.map((file) => [file.id, { ...file, ephemeral: true }]));
+      const resolved = files.length === 0 ? {} : { resolved: { attachments } };
+      const data = { id: parts.commandId(name), name, type: 1, ...given, ...resolved };
       return open({ kind, name, data, from, channel: placeWith(channelId), original: null });
     },
     press({ from, messageId, which }) {

@@ -145,7 +145,7 @@ export interface Call {
 
 export interface CommandOption {
   name: string;
-  /** 1 a subcommand, 3 a text, 4 a whole number, 5 yes or no. */
+  /** 1 a subcommand, 3 a text, 4 a whole number, 5 yes or no, 11 a file by its id. */
   type: number;
   value?: string | number | boolean;
   options?: CommandOption[];
@@ -157,6 +157,8 @@ export interface Invocation {
   channelId: string;
   name: string;
   options?: CommandOption[];
+  /** Those that options name: `resolved` of the interaction holds them. */
+  files?: Attachment[];
 }
 
 /** What became of a command or of an autocompletion; changes while one looks. */

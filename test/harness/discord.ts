@@ -153,7 +153,7 @@ function attached(discord: FakeDiscord, { bytes, mimeType }: Image) {
   return discord.attachment(`picture.${mimeType.split('/')[1]}`, bytes, mimeType);
 }
 
-function userOf({ number, name }: Person): User {
+export function userOf({ number, name }: Person): User {
   return {
     id: String(100_000_000_000_000_000n + BigInt(number)),
     username: `person${number}`,
@@ -161,7 +161,7 @@ function userOf({ number, name }: Person): User {
   };
 }
 
-function channelOf({ kind, number }: Place): string {
+export function channelOf({ kind, number }: Place): string {
   const first = kind === 'direct' ? 200_000_000_000_000_000n : 300_000_000_000_000_000n;
   return String(first + BigInt(number));
 }

@@ -185,7 +185,10 @@ function interactionOf(told: ToldInteraction, known: Known): InboundMessage | In
   const sender = { address: by, name, administrator: holdsManagement(member?.permissions) };
   const said = { threadId: place.threadId, platformMessageId: id, sender, sentAt: timeOf(id) };
   if (type === Discord.InteractionType.ApplicationCommand) {
-    const text = typedForm(fieldsOf<Discord.APIChatInputApplicationCommandInteractionData>(data));
+    const given = fieldsOf<Discord.APIChatInputApplicationCommandInteractionData>(data);
+    const text = typedForm(given);
+    const uploads = { attachments: Object.values(given.resolved?.attachments ?? {}) };
+    const attachments = filesIn(uploads, { id, channel_id: channelId });
     const title = titleOf(place, known.directory, name, channel?.name);
     if (text === null) return null;
     return {
@@ -193,6 +196,7 @@ function interactionOf(told: ToldInteraction, known: Known): InboundMessage | In
       kind: 'message',
       chat: { ...chatOf(place), title },
       text,
+      ...(attachments.length === 0 ? {} : { attachments }),
       mentionsBot: true,
       replyTo: null,
     };

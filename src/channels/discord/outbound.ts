@@ -212,7 +212,7 @@ export function applicationCommands(commands: readonly CommandDescription[]) {
   );
 }
 
-function subcommand({ name, description, rest }: CommandVerb) {
+function subcommand({ name, description, rest, file }: CommandVerb) {
   const option = {
     type: Discord.ApplicationCommandOptionType.Subcommand,
     name,
@@ -226,13 +226,21 @@ function subcommand({ name, description, rest }: CommandVerb) {
     required: rest.required,
     autocomplete: rest.suggest === 'persona',
   };
-  return { ...option, options: [text] };
+  if (file === undefined) return { ...option, options: [text] };
+  const upload = {
+    type: Discord.ApplicationCommandOptionType.Attachment,
+    name: 'file',
+    description: shortLine(file, LONGEST_DESCRIPTION),
+    required: false,
+  };
+  return { ...option, options: [text, upload] };
 }
 
 type Given = Told<Discord.APIChatInputApplicationCommandInteractionData>;
 
 /** An option of a command, or a subcommand with its options. */
 interface Option {
+  type?: Discord.ApplicationCommandOptionType;
   name: string;
   value?: unknown;
   focused?: boolean;
@@ -247,9 +255,9 @@ function optionsIn({ options }: Given): Told<Option>[] {
 /** `/persona switch Luna`. The text stays as typed: it may be more than a name (`Luna from Muse`). */
 export function typedForm(given: Given): string | null {
   if (!given.name) return null;
-  const words = optionsIn(given).map(({ name, value }) =>
-    value === undefined ? (name ?? '') : givenText(value).trim(),
-  );
+  const words = optionsIn(given)
+    .filter(({ type }) => type !== Discord.ApplicationCommandOptionType.Attachment)
+    .map(({ name, value }) => (value === undefined ? (name ?? '') : givenText(value).trim()));
   return [`/${given.name}`, ...words.filter((word) => word !== '')].join(' ');
 }
 

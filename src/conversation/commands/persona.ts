@@ -57,16 +57,19 @@ export const persona: ChatCommand = withVerbs(
       create,
       NEW_NAME,
     ),
-    changing(
-      'import',
-      'Make a persona of a character card: send the card as a file, with this as its caption, or within ten minutes',
-      awaitCard,
-      {
-        name: 'name',
-        description: 'Its name, if it should have another than the card gives',
-        required: false,
-      },
-    ),
+    {
+      ...changing(
+        'import',
+        'Make a persona of a character card: send the card as a file, with this as its caption, or within ten minutes',
+        awaitCard,
+        {
+          name: 'name',
+          description: 'Its name, if it should have another than the card gives',
+          required: false,
+        },
+      ),
+      file: 'The character card',
+    },
     { ...changing('import-file', '', importSent), isHidden: true },
     onPersona('invite', 'Invite another persona; each answers when addressed by name', invite),
     onPersona('leave', 'Send a persona away', leave),

@@ -9,7 +9,7 @@ import { isOfPerson } from '../../core/transcript.js';
 import { appearanceOf } from '../participants.js';
 import { ownerChats } from '../rights.js';
 import type { BaseServices, ChatPlace, Deliver, Services } from '../services.js';
-import { deliveriesOf } from './reply.js';
+import { deliveriesOf, replyIn } from './reply.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -40,8 +40,8 @@ export function gatewaySays(
 ): NewDelivery[] {
   const channel = channels.get(chat.channel);
   if (!channel) return [];
-  const answered = chat.kind === 'group' ? replyTo : null;
-  return deliveriesOf(channel, text, { origin, personaId: null, speaker: 'coterie', replyTo: answered });
+  const said = { origin, personaId: null, speaker: 'coterie', replyTo: replyIn(channel, chat.kind, replyTo) };
+  return deliveriesOf(channel, text, said);
 }
 
 export async function sideMessage(

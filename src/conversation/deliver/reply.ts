@@ -61,9 +61,13 @@ function speaking(channel: Channel, info: ReplyInfo, origin: string): Speaking {
   const { personaId, speaker, kind, batch, appearance } = info;
   // The last message by a person; a persona's may consist of several platform messages.
   const answered = batch.findLast(({ author }) => author.kind === 'person')?.platformMessageId ?? null;
-  // In a direct chat, a reply reference would be noise. A native command waits for its answer everywhere.
-  const isWaiting = answered !== null && channel.awaitsAnswer?.(answered) === true;
-  return { origin, personaId, speaker, replyTo: kind === 'group' || isWaiting ? answered : null, appearance };
+  return { origin, personaId, speaker, replyTo: replyIn(channel, kind, answered), appearance };
+}
+
+/** The message that an answer is shown as a reply to; in a direct chat that would be noise. A native command waits for its answer everywhere. */
+export function replyIn(channel: Channel, kind: ChatRecord['kind'], messageId: string | null): string | null {
+  const isWaiting = messageId !== null && channel.awaitsAnswer?.(messageId) === true;
+  return kind === 'group' || isWaiting ? messageId : null;
 }
 
 export function recipientIn({ address, kind }: ChatRecord, room: RoomId): Recipient {

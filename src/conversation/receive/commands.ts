@@ -13,7 +13,7 @@ import { putSetting, settingOf } from '../../core/store.js';
 import { type ChatCommand, type CommandAnswer, NOT_CHECKED } from '../commands/command.js';
 import { COMMANDS, commandCalled } from '../commands/list.js';
 import { forgetCopies } from '../commands/memory-forget.js';
-import { deliveriesOf, withButtons, withNumbers } from '../deliver/reply.js';
+import { deliveriesOf, replyIn, withButtons, withNumbers } from '../deliver/reply.js';
 import { greetingDeliveries } from '../greeting.js';
 import { type Rights, rightsOf } from '../rights.js';
 import type { Scheduler } from '../rooms/scheduler.js';
@@ -178,10 +178,8 @@ export class CommandLane {
     if (!channel) return [];
     const origin = `command:${id}`;
     const all = await personas.list(chat.id).catch(() => []);
-    // In a group, the reply shows who is answered; a native command waits for its answer everywhere.
-    const isReply = chat.kind === 'group' || channel.awaitsAnswer?.(platformMessageId) === true;
     const ofCommand = platformMessageId.startsWith(BY_REACTION) ? null : platformMessageId;
-    const replyTo = isReply ? (answered ?? ofCommand) : null;
+    const replyTo = replyIn(channel, chat.kind, answered ?? ofCommand);
     const from = { origin, personaId: null, speaker: personaName(all, chat.activePersona), replyTo };
     const said = deliveriesOf(channel, offer ? withNumbers(channel, text, offer) : text, from, files);
     const answer = offer ? withButtons(channel, said, offer) : said;

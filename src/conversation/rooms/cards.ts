@@ -117,7 +117,7 @@ async function take(
     const isPhoto = current.attachments?.every(({ kind, name }) => kind === 'image' && name === null);
     const notice = read?.notices[0]?.text;
     const to = { chat, threadId: roomParts(run.room).threadId };
-    const text = isPhoto ? AS_A_FILE : (notice ?? NO_CARD);
+    const text = isPhoto ? AS_A_FILE : notice ? `Not imported: ${notice}` : NO_CARD;
     await deliver.say(to, `notice:${message.id}`, text, message.platformMessageId);
   }
   const others = (current.attachments ?? []).filter((each) => !cards.includes(each as KeptFile));
