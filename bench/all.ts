@@ -12,7 +12,7 @@ const parts = [
   'statements',
   ...(own ? ['stores', 'one-message'] : []),
   'windows',
-  ...(own ? ['markdown', 'lore', 'rooms', 'jobs', 'journal', 'tasks'] : []),
+  ...(own ? ['markdown', 'lore', 'cards', 'rooms', 'jobs', 'journal', 'tasks'] : []),
   'streaming',
   ...(quick ? [] : ['channels']),
   ...(quick || !own ? [] : ['recall-scale', 'queue']),

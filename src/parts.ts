@@ -7,7 +7,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { createArtifacts } from './artifacts/artifacts.js';
 import type { BoardOptions } from './board/listener.js';
-import { readCardFile } from './cards/read.js';
+import { isCardFile, readCardFile } from './cards/read.js';
 import { plainPng, writeCard } from './cards/write.js';
 import { createExports } from './chat-export/export.js';
 import { type Config, type From, type LoadedConfig, modelsOf } from './config.js';
@@ -205,13 +205,13 @@ function recordsOf(config: Config, log: Log): Records {
   return new Records({ folder: foldersOf(config).records, bytes, days, clean, clock, log });
 }
 
-const CARD_FORMAT = { read: readCardFile, write: writeCard, plainPng };
+const CARD_FORMAT = { isCard: isCardFile, read: readCardFile, write: writeCard, plainPng };
 
 function sentCardsOf(config: Config, log: Log): SentCards {
   const cards = cardsOf(config, log);
   const { read } = createMediaFiles({ folder: foldersOf(config).media, newId: randomUUID });
   return {
-    kindOf: async (file) => CARD_FORMAT.read(await read(file)).kind,
+    isCard: async (file) => CARD_FORMAT.isCard(await read(file)),
     import: async (ask) => cards.import({ ...ask, file: await read(ask.file) }),
   };
 }

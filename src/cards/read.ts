@@ -26,6 +26,11 @@ export function readCardFile(file: Buffer): ReadFile {
   return fromText(file);
 }
 
+/** A picture with such a chunk is not read for this: that would take its memory twice. */
+export function isCardFile(file: Buffer): boolean {
+  return (isPng(file) && cardChunks(chunksOf(file).chunks).length > 0) || readCardFile(file).kind !== 'other';
+}
+
 /** Chunks of a card, the one that counts first. */
 export function cardChunks(chunks: readonly PngChunk[]): PngChunk[] {
   const named = (keyword: string) => chunks.filter((chunk) => keywordOf(chunk).toLowerCase() === keyword);

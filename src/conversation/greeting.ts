@@ -4,7 +4,7 @@ import type { ChatRecord } from '../core/chat-record.js';
 import { type RoomId, roomParts } from '../core/ids.js';
 import { expand } from '../core/macros.js';
 import type { Persona } from '../core/persona.js';
-import { deliveriesOf } from './deliver/reply.js';
+import { wholeDeliveriesOf } from './deliver/reply.js';
 import { passingMacros, userName } from './macros.js';
 import { appearanceOf, presentIn } from './participants.js';
 import type { BaseServices, Deliver } from './services.js';
@@ -70,7 +70,7 @@ export function greetingDeliveries(
 ): NewDelivery[] {
   const appearance = appearanceOf(channel, chat, personas, persona.id);
   const from = { origin, personaId: persona.id, speaker: persona.name, replyTo: null, appearance };
-  return deliveriesOf(channel, text, from);
+  return wholeDeliveriesOf(channel, text, from);
 }
 
 /** Greets before the answer to `batch`, once. Returns whether the greeting is new. */

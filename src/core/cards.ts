@@ -79,6 +79,8 @@ export interface WriteAsk {
 
 /** The files themselves. Pure, never throws. */
 export interface CardFormat {
+  /** Cheaper than `read`, which then returns another kind than `other`. */
+  isCard(file: Buffer): boolean;
   read(file: Buffer): ReadFile;
   /** null: a PNG without a picture. */
   write(ask: WriteAsk): { file: Buffer; form: WriteForm } | null;
@@ -112,8 +114,8 @@ export type ImportAnswer =
 
 /** Files that people sent, by their place in the media folder. */
 export interface SentCards {
-  /** Throws if the file cannot be read. */
-  kindOf(file: string): Promise<ReadFile['kind']>;
+  /** Whether it is a card or a lorebook, or means to be one. Throws if the file cannot be read. */
+  isCard(file: string): Promise<boolean>;
   /** As in `Cards`. */
   import(ask: Omit<ImportAsk, 'file'> & { file: string }): Promise<ImportAnswer>;
 }

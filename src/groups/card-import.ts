@@ -12,7 +12,7 @@ import {
   type ImportAsk,
 } from '../core/cards.js';
 import { estimateTokens, inOneLine } from '../core/cut.js';
-import { codeOf, namesIn, readIfThere, unavailable } from '../core/file-access.js';
+import { codeOf, namesIn, readIfThere, statIfThere, unavailable } from '../core/file-access.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import { readLorebook } from '../core/lorebook.js';
@@ -46,6 +46,9 @@ const MOST_YAML = 500_000;
 /** Of all greetings of a card, in its front matter. */
 const MOST_GREETING_CHARS = 600_000;
 const MOST_NUMBERED = 100;
+/** Begins the name of the folder in which a persona is made. */
+const HALF = '.import-';
+const HALF_LASTS_MS = 3_600_000;
 
 /** A file of a persona, by name. */
 type Files = Map<string, string | Buffer>;
@@ -181,7 +184,8 @@ export async function portraitOf(
 /** A new folder appears whole. In one that is there (a persona that was deleted or is replaced), memory stays. */
 async function intoChat(shelf: Shelf, folder: string, files: Files): Promise<void> {
   await mkdir(dirname(folder), { recursive: true });
-  const beside = await mkdtemp(join(dirname(folder), '.import-'));
+  await removeHalves(dirname(folder), shelf.clock.now());
+  const beside = await mkdtemp(join(dirname(folder), HALF));
   try {
     for (const [name, content] of files) await writeWhole(join(beside, name), content);
     if (!existsSync(folder)) {
@@ -197,6 +201,17 @@ async function intoChat(shelf: Shelf, folder: string, files: Files): Promise<voi
     throw unavailable('write', folder, error);
   } finally {
     await rm(beside, { recursive: true, force: true });
+  }
+}
+
+/** Of imports that were killed; another process may be importing now. */
+async function removeHalves(folder: string, now: number): Promise<void> {
+  for (const name of await namesIn(folder)) {
+    if (!name.startsWith(HALF)) continue;
+    const path = join(folder, name);
+    if ((statIfThere(path)?.mtimeMs ?? now) < now - HALF_LASTS_MS) {
+      await rm(path, { recursive: true, force: true });
+    }
   }
 }
 

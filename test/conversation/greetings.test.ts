@@ -51,3 +51,13 @@ it('of a group are those for groups', async () => {
   const all = await said('/persona switch luna', { ...group, sender: MIRA });
   expect(all.at(-1)).toContain('Welcome, all of you.');
 });
+
+it('however long one is, all of it is shown', async () => {
+  const lines = Array.from({ length: 20_000 }, (_, n) => `line${n}`);
+  await writeFile(
+    join(on.folder, 'groups/test_1/luna/PERSONA.md'),
+    `---\nname: Luna\ngreeting: ${lines.join(' ')}\n---\n`,
+  );
+  const [, ...parts] = await said('/persona switch luna');
+  expect(parts.join(' ').match(/line\d+/g)).toEqual(lines);
+});

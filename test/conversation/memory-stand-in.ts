@@ -317,7 +317,7 @@ export function standIn(): StandIn {
     jobs: NO_JOBS,
     settings: SETTINGS,
     lorebooks: { booksFor: async () => ({ own: null, others: [] }) },
-    cards: { kindOf: async () => 'other', import: async () => ({ kind: 'other' }) },
+    cards: { isCard: async () => false, import: async () => ({ kind: 'other' }) },
     scanner: createScanner({ run: async () => [] }, () => 0),
     chatFiles: {
       setTitle: async () => {},

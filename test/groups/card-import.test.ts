@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readCardFile } from '../../src/cards/read.js';
+import { isCardFile, readCardFile } from '../../src/cards/read.js';
 import { plainPng, writeCard } from '../../src/cards/write.js';
 import { type Cards, type ImportAsk, importText } from '../../src/core/cards.js';
 import { createCards } from '../../src/groups/cards.js';
@@ -21,7 +21,7 @@ beforeEach(async () => {
   groupsDir = await mkdtemp(join(tmpdir(), 'coterie-cards-'));
   cards = createCards({
     ...{ groupsDir, clock, log: quietLog, mostInChat: 5, windowTokens: 32_768, models: null },
-    format: { read: readCardFile, write: writeCard, plainPng },
+    format: { isCard: isCardFile, read: readCardFile, write: writeCard, plainPng },
     toPng: (picture) => sharp(picture).png().toBuffer(),
   });
 });
@@ -225,6 +225,17 @@ describe('export', () => {
     });
     expect(await cards.export(CHAT, 'Nobody', null)).toBeNull();
   });
+});
+
+it('half a persona of an import that was killed goes an hour later', async () => {
+  const halves = ['.import-old', '.import-new'].map((name) => join(groupsDir, CHAT, name));
+  for (const half of halves) await mkdir(half, { recursive: true });
+  for (const [n, half] of halves.entries()) {
+    await writeFile(join(half, 'card.png'), 'x');
+    await utimes(half, 0, clock.now() / 1_000 - (n === 0 ? 3_601 : 60));
+  }
+  await take(json());
+  expect((await readdir(join(groupsDir, CHAT))).sort()).toEqual(['.import-new', 'marla']);
 });
 
 it('nothing outside the folder of the persona is written, whatever the names in a card are', async () => {

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createArtifacts } from '../../src/artifacts/artifacts.js';
-import { readCardFile } from '../../src/cards/read.js';
+import { isCardFile, readCardFile } from '../../src/cards/read.js';
 import { plainPng, writeCard } from '../../src/cards/write.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
 import { createDeliver } from '../../src/conversation/deliver/deliver.js';
@@ -194,7 +194,7 @@ export interface WorkbenchOptions {
 
 /** As the gateway joins them. */
 function sentCards(groupsDir: string, mediaFolder: string): SentCards {
-  const format = { read: readCardFile, write: writeCard, plainPng };
+  const format = { isCard: isCardFile, read: readCardFile, write: writeCard, plainPng };
   const options = {
     groupsDir,
     log: quietLog,
@@ -206,7 +206,7 @@ function sentCards(groupsDir: string, mediaFolder: string): SentCards {
   const cards = createCards({ ...options, models: null, toPng: async () => null });
   const { read } = createMediaFiles({ folder: mediaFolder, newId: () => 'unused' });
   return {
-    kindOf: async (file) => format.read(await read(file)).kind,
+    isCard: async (file) => format.isCard(await read(file)),
     import: async (ask) => cards.import({ ...ask, file: await read(ask.file) }),
   };
 }

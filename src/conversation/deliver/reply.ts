@@ -84,6 +84,11 @@ export function deliveriesOf(
   return entriesOf([...partsOf(channel, markdown, spareFor(from.appearance)), ...files.map(asPart)], from);
 }
 
+/** As many messages as it takes. */
+export function wholeDeliveriesOf(channel: Channel, markdown: string, from: Speaking): NewDelivery[] {
+  return entriesOf(channel.compose(markdown, spareFor(from.appearance)), from);
+}
+
 function asPart(file: OutgoingFile): Part {
   return { text: '', marks: [], file };
 }

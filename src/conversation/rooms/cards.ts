@@ -148,8 +148,7 @@ async function cardsAmong(
   const found: KeptFile[] = [];
   for (const file of files) {
     try {
-      const kind = await cards.kindOf(file.outcome.file);
-      if (kind !== 'other' && (isAsked || !file.ofReply)) found.push(file);
+      if ((isAsked || !file.ofReply) && (await cards.isCard(file.outcome.file))) found.push(file);
     } catch (error) {
       log.warn({ err: error }, 'a file could not be read again; it counts as no character card');
     }
