@@ -23,6 +23,7 @@ import type { Fault } from './core/errors.js';
 import { uniqueId } from './core/ids.js';
 import type { Audit } from './core/journal.js';
 import type { Log } from './core/log.js';
+import type { Portraits } from './core/persona.js';
 import type { Store } from './core/store.js';
 import { createCollector } from './core/v8.js';
 import { createArchives } from './groups/archives.js';
@@ -32,12 +33,13 @@ import { createClipboard } from './groups/clipboard.js';
 import { createLorebooks } from './groups/lorebooks.js';
 import { createMemory } from './groups/memory.js';
 import { createPersonas } from './groups/personas.js';
+import { createPortraits } from './groups/portraits.js';
 import { createRecallFiles } from './groups/recall-files.js';
 import { createAlarm } from './jobs/clock.js';
 import { createJobs } from './jobs/jobs.js';
 import { createJournal } from './journal/journal.js';
 import { createMediaFiles, mediaBytes } from './media/files.js';
-import { createImageDecoder, createImages, toPng } from './media/images.js';
+import { createImageDecoder, createImages, toFace, toPng } from './media/images.js';
 import { createMedia } from './media/media.js';
 import { secretsIn } from './models/redact.js';
 import { takeLock } from './operating/lock.js';
@@ -131,7 +133,7 @@ export async function createParts(options: GatewayOptions) {
   const metrics = createMetrics();
   const clean = createRedactor([...secretsOf(config), ...secretsIn(process.env)]);
   const files = createFiles(config, store, zone, newId, clean, log);
-  const { personas, archives } = files;
+  const { personas, portraits, archives } = files;
   const embedder = await createEmbedder(config, metrics, log);
   const recallFiles = createRecallFiles(config.groupsDir, archives, log);
   const recall = createRecall({
@@ -144,7 +146,7 @@ export async function createParts(options: GatewayOptions) {
     files: withWorkspace(recallFiles, { folder: foldersOf(config).workspace, log }),
   });
   const links = createLinks();
-  const lent = { store, personas, audit, log, show: options.show, linking: links.show };
+  const lent = { store, personas, portraits, audit, log, show: options.show, linking: links.show };
   const serving = options.platforms ? await createPlatforms(config, lent) : [];
   const desk = options.platforms ? createBoard(config) : null;
   const own = [desk, options.terminal].filter((channel) => channel !== null);
@@ -231,6 +233,11 @@ export function cardsOf(config: Config, log: Log): Cards {
   });
 }
 
+function portraitsOf(groupsDir: string, log: Log): Portraits {
+  const decoder = createImageDecoder(clock);
+  return createPortraits({ groupsDir, toFace: (picture) => toFace(decoder, picture), log });
+}
+
 async function createMediaOf(config: Config, log: Log) {
   return createMedia({
     files: createMediaFiles({ folder: foldersOf(config).media, newId: randomUUID }),
@@ -291,6 +298,7 @@ function createFiles(
     promptFiles: createPromptFiles(workspace, agents, store),
     archives: createArchives(groupsDir, zone, exclusive, log),
     personas: createPersonas({ groupsDir, clock, log, mostInChat, models: modelsOf(config) }),
+    portraits: portraitsOf(groupsDir, log),
     cards: sentCardsOf(config, log),
     chatFiles: createChatFiles(groupsDir, store, clock, log),
     lorebooks: createLorebooks(groupsDir, log),

@@ -10,10 +10,11 @@ import type { Config } from './config.js';
 import type { Desk } from './core/board.js';
 import type { Channel, ChannelState } from './core/channel.js';
 import { systemClock } from './core/clock.js';
+import { describe } from './core/errors.js';
 import { platformId } from './core/ids.js';
 import { type Audit, GATEWAY } from './core/journal.js';
 import type { Log } from './core/log.js';
-import type { Personas } from './core/persona.js';
+import type { Personas, Portraits } from './core/persona.js';
 import type { Store } from './core/store.js';
 import { createOutward } from './network/outward.js';
 import { foldersOf } from './paths.js';
@@ -21,6 +22,8 @@ import { foldersOf } from './paths.js';
 interface Lent {
   store: Store;
   personas: Personas;
+  /** Absent: nobody is to speak. */
+  portraits?: Portraits;
   audit: { note: Audit['note'] };
   log: Log;
   /** Prints a picture made of characters (a QR code) to the terminal. */
@@ -47,7 +50,7 @@ export async function createPlatforms(config: Config, lent: Lent): Promise<Chann
 export async function createPlatform(
   platform: PlatformName,
   { channels, network }: Config,
-  { store, personas, audit, log, show, linking = () => {} }: Lent,
+  { store, personas, portraits, audit, log, show, linking = () => {} }: Lent,
 ): Promise<Channel | null> {
   const descriptor: ChannelDescriptor | undefined = CHANNELS.find(({ name }) => name === platform);
   const options = channels[platform];
@@ -68,6 +71,17 @@ export async function createPlatform(
     async personaNames(chat) {
       const present = await personas.list(platformId(platform, chat));
       return present.map(({ name }) => name);
+    },
+    async portrait(chat, personaId) {
+      if (portraits === undefined) return null;
+      if (chat === null) return portraits.shared(personaId);
+      try {
+        const persona = await personas.get(platformId(platform, chat), personaId);
+        return persona && (await portraits.of(persona));
+      } catch (error) {
+        log.warn({ channel: platform, persona: personaId, error: describe(error) }, 'portrait was not found');
+        return null;
+      }
     },
     linking,
     noteLink(number) {

@@ -5,6 +5,7 @@ import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Log } from './log.js';
 import type { Address, Attachment, InboundBatch } from './message.js';
 import type { Outward } from './network.js';
+import type { Portrait } from './persona.js';
 
 /** Resolves when the batch is on disk; only then may the channel acknowledge it. */
 export type Receive = (batch: InboundBatch) => Promise<Reception>;
@@ -310,6 +311,8 @@ export interface ChannelHost<Options> {
   recorded(): Promise<{ address: Address; platformMessageId: string }[]>;
   sentPart(key: string): Promise<Part | null>;
   personaNames(chat: Address): Promise<string[]>;
+  /** null: the persona has no picture of its own there. Without a chat: of the library. Never rejects. */
+  portrait(chat: Address | null, personaId: PersonaId): Promise<Portrait | null>;
   /** For the audit log. */
   noteLink(number: string): void;
   /** Text art (a QR code), in the terminal or beside the log. */

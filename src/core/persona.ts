@@ -54,6 +54,24 @@ export function isOfStrangers({ card, trusted }: Persona): boolean {
   return card !== null && !trusted;
 }
 
+/** A persona's picture, in a form that platforms take for a face. */
+export interface Portrait {
+  /** Of the file: that of another picture is another. */
+  hash: string;
+  /** A square JPEG of at most 256 kB. */
+  bytes: Buffer;
+  /** The file. */
+  path: string;
+}
+
+/** A bad file counts as none, and is logged once. Never throws. */
+export interface Portraits {
+  /** null also where the persona has the address of a picture. */
+  of(persona: { avatar: string | null; portrait: string | null }): Promise<Portrait | null>;
+  /** That of the library. */
+  shared(personaId: PersonaId): Promise<Portrait | null>;
+}
+
 /** `default`, the initial id in every chat, is not a name. */
 export function hasName({ name }: Persona): boolean {
   return name !== DEFAULT_PERSONA;

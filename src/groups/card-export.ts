@@ -5,18 +5,10 @@ import { readIfThere } from '../core/file-access.js';
 import { dataOf, LARGE } from '../core/file-text.js';
 import type { ChatId } from '../core/ids.js';
 import type { Persona } from '../core/persona.js';
-import {
-  cardPath,
-  hasEntries,
-  isSame,
-  LOREBOOK,
-  PORTRAIT,
-  portraitOf,
-  type Shelf,
-  withFewer,
-} from './card-import.js';
+import { cardPath, hasEntries, isSame, LOREBOOK, portraitOf, type Shelf, withFewer } from './card-import.js';
 import { onDisk, personaFolder, slug } from './paths.js';
 import { cardPersonaFile, cardTextsOf, readPersonaFile } from './persona-file.js';
+import { PORTRAIT } from './personas.js';
 
 /** Beside PERSONA.md, or in the library. */
 async function fileOfPersona(

@@ -20,7 +20,7 @@ import { removeLeftOvers, writeWhole } from '../core/write-whole.js';
 import { chatFolder, isReserved, onDisk, personaFolder, slug } from './paths.js';
 import { cleanName, lookalike, nameFault } from './persona-changes.js';
 import { cardPersonaFile } from './persona-file.js';
-import type { personaReader } from './personas.js';
+import { PORTRAIT, type personaReader } from './personas.js';
 
 export interface CardsOptions {
   groupsDir: string;
@@ -38,7 +38,6 @@ export interface CardsOptions {
 /** Tools of a persona that a stranger wrote. */
 const TOOLS = ['memory', 'search', 'reactions'];
 const PERSONA = 'PERSONA.md';
-export const PORTRAIT = 'portrait.png';
 export const LOREBOOK = 'lorebook.yaml';
 const CARD = /^card\.(?:png|jpe?g|webp|charx|json|yaml)$/;
 /** Above this, YAML is slow to read: the file holds JSON then, which is YAML, too. */

@@ -25,7 +25,7 @@ interface PersonasOptions {
 }
 
 /** Beside PERSONA.md, or in the folder of the library. */
-const PORTRAIT = 'portrait.png';
+export const PORTRAIT = 'portrait.png';
 
 export function createPersonas({
   groupsDir,

@@ -16,6 +16,10 @@ const QUALITY = 85;
 /** For pure noise; no photograph needs them. */
 const LOWER_QUALITIES = [60, 30];
 
+/** Platforms show faces small. */
+const FACE_SIDE = 512;
+const MOST_FACE_BYTES = 256_000;
+
 const MILLION = 1_000_000;
 /** A phone's largest pictures; more is mostly a bomb. Fewer if libvips needs all pixels in memory: AVIF 20 bytes each (measured). */
 const MOST_PIXELS: Record<string, number> = {
@@ -49,6 +53,24 @@ export async function decodeToPng(sharp: SharpFactory, bytes: Buffer, type: stri
     return { kind: 'image', image: { mimeType: 'image/png', bytes: png } };
   } catch (error) {
     return unreadable(`it cannot be decoded (${describe(error)})`);
+  }
+}
+
+/** A square JPEG of its upper part, where faces mostly are. Never throws. */
+export async function decodeToFace(sharp: SharpFactory, bytes: Buffer, type: string): Promise<Prepared> {
+  const limitInputPixels = MOST_PIXELS[type] ?? MOST_PIXELS_OF_OTHERS;
+  const asJpeg = (quality: number) =>
+    sharp(bytes, { limitInputPixels, failOn: 'error' })
+      .resize({ width: FACE_SIDE, height: FACE_SIDE, fit: 'cover', position: 'top' })
+      .flatten({ background: '#ffffff' })
+      .jpeg({ quality })
+      .toBuffer();
+  try {
+    let jpeg = await asJpeg(QUALITY);
+    for (const lower of LOWER_QUALITIES) if (jpeg.length > MOST_FACE_BYTES) jpeg = await asJpeg(lower);
+    return { kind: 'image', image: { mimeType: 'image/jpeg', bytes: jpeg } };
+  } catch (error) {
+    return unreadable(`it cannot be decoded (${describe(error).replace(/\s+/g, ' ').trim()})`);
   }
 }
 

@@ -74,7 +74,7 @@ export function createImageDecoder(
 
   return {
     /** `type`: as detected from the bytes. Never throws. */
-    decode(bytes: Buffer, type: string, form?: 'png'): Promise<ImageAnswer> {
+    decode(bytes: Buffer, type: string, form?: ImageRequest['form']): Promise<ImageAnswer> {
       const answer = last.then(() => ask({ bytes, type, form }));
       last = answer;
       return answer;
@@ -109,6 +109,16 @@ export async function toPng(decoder: ImageDecoder, picture: Buffer): Promise<Buf
   if (type === null) return null;
   const { prepared } = await decoder.decode(picture, type, 'png');
   return prepared.kind === 'image' && prepared.image.mimeType === 'image/png' ? prepared.image.bytes : null;
+}
+
+/** A square JPEG of a PNG, or the reason why there is none. */
+export async function toFace(decoder: ImageDecoder, picture: Buffer): Promise<Buffer | string> {
+  const type = pictureType(picture);
+  if (type !== 'image/png') return 'it is not a PNG';
+  const { prepared, missing } = await decoder.decode(picture, type, 'face');
+  if (prepared.kind === 'unreadable') return prepared.reason;
+  // Without sharp it comes back as it was.
+  return missing === undefined ? prepared.image.bytes : 'it cannot be made smaller without sharp';
 }
 
 export type Images = ReturnType<typeof createImages>;

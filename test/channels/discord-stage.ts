@@ -5,6 +5,7 @@ import { createDiscord, type DiscordChannel } from '../../src/channels/discord/c
 import type { DiscordOptions } from '../../src/channels/discord/options.js';
 import type { Appearance, Reception } from '../../src/core/channel.js';
 import type { InboundBatch, InboundEvent, InboundMessage } from '../../src/core/message.js';
+import type { Portrait } from '../../src/core/persona.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { startFakeDiscord } from '../fakes/discord.js';
 import { PERMISSION } from '../fakes/discord-permissions.js';
@@ -31,6 +32,8 @@ export interface Stage {
   /** The last message of each room; of those that were stored, unless a test says otherwise. */
   newest: () => Promise<Newest>;
   personas: string[];
+  /** By chat and persona. */
+  portraits: Map<string, Portrait>;
   /** What outlives the process, for a stage that is opened as the next one. */
   stored: Stored;
   /** Ends taking in. */
@@ -83,6 +86,7 @@ export async function openStage(
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
     newest: () => stage.newest(),
     personaNames: async () => stage.personas,
+    portrait: async (chat, personaId) => stage.portraits.get(`${chat}/${personaId}`) ?? null,
     recorded: async () => [],
     sentPart: async () => null,
     noteLink() {},
@@ -108,6 +112,7 @@ export async function openStage(
     logged: [],
     stored,
     personas: ['default'],
+    portraits: new Map(),
     intake: new AbortController(),
     store: async () => ALL_LET_IN,
     newest: async () => lastOf(stage.messages()),

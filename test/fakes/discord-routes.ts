@@ -244,6 +244,14 @@ export function createRoutes(parts: RouteParts): Routes {
     ),
     route('GET', '/channels/:channel/webhooks', (ask) => webhooks.list(at(ask))),
     route('POST', '/channels/:channel/webhooks', (ask) => webhooks.create(at(ask), ask.json)),
+    route('PATCH', '/webhooks/:webhook', ({ ids: [id = ''], json }) => webhooks.modify(id, null, json)),
+    route('DELETE', '/webhooks/:webhook', ({ ids: [id = ''] }) => webhooks.erase(id, null)),
+    route('PATCH', '/webhooks/:webhook/:token', ({ ids: [id = '', token = ''], json }) =>
+      webhooks.modify(id, token, json),
+    ),
+    route('DELETE', '/webhooks/:webhook/:token', ({ ids: [id = '', token = ''] }) =>
+      webhooks.erase(id, token),
+    ),
     // An interaction's token is used as that of a webhook with the application's id.
     route('POST', '/webhooks/:webhook/:token', (ask) => {
       const { token, json, files } = through(ask);

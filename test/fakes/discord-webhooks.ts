@@ -1,4 +1,5 @@
 /** Webhooks on the fake Discord: who may make them, what is said through them, and what becomes of them. */
+import { createHash } from 'node:crypto';
 import type { UploadedFile } from './discord-form.js';
 import { refusalOf, uploadBytesAt } from './discord-limits.js';
 import type { Messages, Origin } from './discord-messages.js';
@@ -29,6 +30,12 @@ interface Webhook {
   channel: Channel;
   /** Who made it: our bot, or somebody else. */
   owner: User;
+  picture: Picture | null;
+}
+
+interface Picture {
+  hash: string;
+  bytes: Buffer;
 }
 
 /** A call with a webhook's token in its path. */
@@ -45,6 +52,9 @@ export interface Webhooks {
   has(id: string): boolean;
   list(channel: Channel | undefined): Outcome;
   create(channel: Channel | undefined, json: Payload): Outcome;
+  /** With its token, or (null) as our bot. */
+  modify(id: string, token: string | null, json: Payload): Outcome;
+  erase(id: string, token: string | null): Outcome;
   execute(through: Through): Outcome;
   read(through: Through, messageId: string): Outcome;
   change(through: Through, messageId: string): Outcome;
@@ -68,18 +78,18 @@ export function createWebhooks(parts: {
 
   function add(channel: Channel, name: string, owner: User): Webhook {
     const id = newId();
-    const webhook = { id, token: `webhook-token-${id}`, name, channel, owner };
+    const webhook = { id, token: `webhook-token-${id}`, name, channel, owner, picture: null };
     all.set(id, webhook);
     return webhook;
   }
 
-  function shown({ id, token, name, channel, owner }: Webhook): Payload {
+  function shown({ id, token, name, channel, owner, picture }: Webhook): Payload {
     const isOurs = owner.id === world.bot.id;
     return {
       id,
       type: INCOMING,
       name,
-      avatar: null,
+      avatar: picture?.hash ?? null,
       channel_id: channel.id,
       guild_id: channel.guild?.id,
       application_id: isOurs ? world.bot.id : owner.bot ? owner.id : null,
@@ -100,6 +110,14 @@ export function createWebhooks(parts: {
     const webhook = all.get(id);
     if (webhook === undefined) return UNKNOWN_WEBHOOK;
     return webhook.token === token ? webhook : INVALID_WEBHOOK_TOKEN;
+  }
+
+  /** One that may be changed: by its token, or by our bot, which needs the permission for that. */
+  function changeable(id: string, token: string | null): Webhook | Outcome {
+    const webhook = all.get(id);
+    if (webhook === undefined) return UNKNOWN_WEBHOOK;
+    if (token !== null) return webhook.token === token ? webhook : INVALID_WEBHOOK_TOKEN;
+    return mayNotManage(webhook.channel) ?? webhook;
   }
 
   /** The channel of a webhook, or the thread in it that was named. */
@@ -128,7 +146,10 @@ export function createWebhooks(parts: {
       : null;
   }
 
-  function originOf({ id, owner, name }: Webhook, { username, avatar_url: avatar }: Payload): Origin {
+  function originOf(
+    { id, owner, name, picture }: Webhook,
+    { username, avatar_url: avatar }: Payload,
+  ): Origin {
     const isOurs = owner.id === world.bot.id;
     const author = { id, username: username === undefined ? name : String(username), bot: true as const };
     return {
@@ -138,7 +159,7 @@ export function createWebhooks(parts: {
       type: 0,
       author,
       webhookId: id,
-      avatar: avatar === undefined || avatar === null ? null : String(avatar),
+      avatar: avatar === undefined || avatar === null ? (picture?.hash ?? null) : String(avatar),
       extra: { webhook_id: id, ...(isOurs ? { application_id: world.bot.id } : {}) },
     };
   }
@@ -175,10 +196,36 @@ export function createWebhooks(parts: {
 
     create(channel, json) {
       if (channel === undefined) return UNKNOWN_CHANNEL;
-      const refusal = mayNotManage(channel) ?? nameRefusal('name', String(json.name ?? ''), []);
+      const refusal =
+        mayNotManage(channel) ??
+        nameRefusal('name', String(json.name ?? ''), settings.forbiddenNames) ??
+        pictureRefusal(json.avatar);
       if (refusal !== null) return refusal;
       if (inChannel(channel).length >= MOST_IN_A_CHANNEL) return TOO_MANY_WEBHOOKS;
-      return ok(shown(add(channel, String(json.name), world.bot)));
+      const made = add(channel, String(json.name), world.bot);
+      made.picture = pictureIn(json.avatar);
+      return ok(shown(made));
+    },
+
+    modify(id, token, json) {
+      const webhook = changeable(id, token);
+      if ('status' in webhook) return webhook;
+      const refusal =
+        (json.name === undefined
+          ? null
+          : nameRefusal('name', String(json.name ?? ''), settings.forbiddenNames)) ??
+        pictureRefusal(json.avatar);
+      if (refusal !== null) return refusal;
+      if (json.name !== undefined) webhook.name = String(json.name);
+      if (json.avatar !== undefined) webhook.picture = pictureIn(json.avatar);
+      return ok(shown(webhook));
+    },
+
+    erase(id, token) {
+      const webhook = changeable(id, token);
+      if ('status' in webhook) return webhook;
+      all.delete(id);
+      return NOTHING;
     },
 
     execute(through) {
@@ -220,7 +267,10 @@ export function createWebhooks(parts: {
     byPeople: {
       webhook: (channelId, name, owner) => add(theChannel(channelId), name, owner).id,
       webhooks: (channelId) =>
-        inChannel(theChannel(channelId)).map(({ id, name, owner }) => ({ id, name, owner: owner.id })),
+        inChannel(theChannel(channelId)).map(({ id, name, owner, picture }) => ({
+          ...{ id, name, owner: owner.id },
+          ...{ avatar: picture?.hash ?? null, picture: picture?.bytes ?? null },
+        })),
       removeWebhook: (id) => void all.delete(id),
       moveWebhook(id, channelId) {
         const webhook = all.get(id);
@@ -254,4 +304,31 @@ function nameRefusal(field: string, name: string, forbidden: string[]): Outcome 
   }
   const isForbidden = /^(everyone|here)$/i.test(name.trim()) || forbidden.includes(name);
   return isForbidden ? invalid(field, 'USERNAME_INVALID', `Username cannot be "${name.trim()}"`) : null;
+}
+
+const MOST_PICTURE_BYTES = 10_240 * 1024;
+/** How JPEG, PNG, GIF and WebP begin. */
+const BEGINNING = /^(?:ffd8ff|89504e470d0a1a0a|47494638|52494646.{8}57454250)/;
+
+/**
+ * A picture comes as a data URI (Discord's page "API Reference", "Image Data"; webhooks take WebP, too:
+ * discord/discord-api-docs#378). Its bytes are looked at, not its name: discord.js calls every file `image/jpg`.
+ */
+function pictureRefusal(avatar: unknown): Outcome | null {
+  if (avatar === undefined || avatar === null) return null;
+  const [, data = ''] =
+    /^data:image\/(?:jpe?g|png|gif|webp);base64,([A-Za-z0-9+/]+=*)$/.exec(String(avatar)) ?? [];
+  const bytes = Buffer.from(data, 'base64');
+  if (!BEGINNING.test(bytes.subarray(0, 16).toString('hex'))) {
+    return invalid('avatar', 'IMAGE_INVALID', 'Invalid image');
+  }
+  return bytes.length > MOST_PICTURE_BYTES
+    ? invalid('avatar', 'BINARY_TYPE_MAX_SIZE', 'File cannot be larger than 10240.0 kb.')
+    : null;
+}
+
+function pictureIn(avatar: unknown): Picture | null {
+  if (typeof avatar !== 'string') return null;
+  const bytes = Buffer.from(avatar.slice(avatar.indexOf(',') + 1), 'base64');
+  return { hash: createHash('md5').update(bytes).digest('hex'), bytes };
 }

@@ -127,7 +127,7 @@ export interface SentMessage {
   via: 'message' | 'callback' | 'edit' | 'followup' | 'webhook';
   interactionId: string | null;
   ephemeral: boolean;
-  /** Where it went through a webhook: which, and the name and picture it is shown with. */
+  /** Where it went through a webhook: which, and the name and picture (an address, or the webhook's hash) it is shown with. */
   webhookId: string | null;
   username: string | null;
   avatar: string | null;
@@ -323,7 +323,10 @@ export interface FakeDiscord {
   message(channelId: string, id: string): Payload | null;
   /** A webhook that somebody else made; its id. `owner` is a person or another bot. */
   webhook(channelId: string, name: string, owner: User): string;
-  webhooks(channelId: string): { id: string; name: string; owner: string }[];
+  /** `avatar`: the picture's hash, as messages show it. */
+  webhooks(
+    channelId: string,
+  ): { id: string; name: string; owner: string; avatar: string | null; picture: Buffer | null }[];
   /** An administrator deletes it. */
   removeWebhook(id: string): void;
   /** An administrator moves it to another channel. */

@@ -100,6 +100,29 @@ describe('the fake Discord', () => {
     await expect.poll(() => updates, { timeout: 10_000 }).toEqual(['oh!', `gone ${id}`]);
   });
 
+  it('keeps webhooks with pictures, and refuses what is none', async () => {
+    const role = { id: '701', name: 'Hooks', permissions: PERMISSION.manageWebhooks, botId: fake.bot.id };
+    fake.guild({ id: '501', name: 'Gallery', channels: [{ id: '601', name: 'talk' }], roles: [role] });
+    const channel = await client.channels.fetch('601');
+    if (!channel || !('createWebhook' in channel)) throw new Error('there are no webhooks');
+    const png = Buffer.from('89504e470d0a1a0a0000', 'hex');
+    const made = await channel.createWebhook({ name: 'Luna', avatar: png });
+    await made.send('hi');
+    const [{ avatar = null, picture = null } = {}] = fake.webhooks('601');
+    expect([made.avatar, picture]).toEqual([avatar, png]);
+    expect(fake.sent).toMatchObject([{ avatar, webhookId: made.id }]);
+    await made.edit({ name: 'Nova', avatar: null });
+    expect(fake.webhooks('601')).toMatchObject([{ name: 'Nova', avatar: null }]);
+    const wrong = [Buffer.from('GIF or so'), Buffer.concat([png, Buffer.alloc(10_240 * 1024)])];
+    for (const bytes of wrong) {
+      const avatar = `data:image/png;base64,${bytes.toString('base64')}`;
+      await expect(made.edit({ avatar })).rejects.toMatchObject({ code: 50035 });
+    }
+    await made.delete();
+    expect(fake.webhooks('601')).toEqual([]);
+    await expect(made.edit({ name: 'Max' })).rejects.toMatchObject({ code: 10015 });
+  });
+
   it('replays what was missed to a session that is resumed, and only to such', async () => {
     fake.say({ from: ANNA, channelId: CHANNEL, content: 'one' });
     await hears(1);

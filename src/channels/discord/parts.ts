@@ -3,6 +3,7 @@ import type { ChannelHost } from '../../core/channel.js';
 import { createState } from '../kit/supervise.js';
 import { createApi } from './api.js';
 import { Directory, Identity } from './directory.js';
+import { Faces } from './faces.js';
 import { createUploads } from './files.js';
 import { Answers, Presses } from './interactions.js';
 import type { DiscordOptions } from './options.js';
@@ -18,7 +19,8 @@ export function createParts(host: ChannelHost<DiscordOptions>) {
   const base = { api, clock, log };
   const identity = new Identity(base);
   const directory = new Directory();
-  const webhooks = new Webhooks(base, identity, directory);
+  const faces = new Faces(base, host);
+  const webhooks = new Webhooks(base, identity, directory, faces);
   const resends = createResends(base, identity, webhooks);
   return {
     ...base,
@@ -26,6 +28,7 @@ export function createParts(host: ChannelHost<DiscordOptions>) {
     options,
     identity,
     directory,
+    faces,
     webhooks,
     resends,
     session: new GatewaySession(host, identity),

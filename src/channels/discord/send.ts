@@ -66,7 +66,7 @@ async function sendOne(
   options: SendOptions,
   voice: VoiceForm | null = null,
 ): Promise<SendResult> {
-  const { answers, resends, webhooks, quotes } = parts;
+  const { answers, resends, webhooks, faces, quotes } = parts;
   const { replyTo, key, earlierTries, createdAt, signal } = options;
   const named = contentOf(withName(part, options), parts.options);
   const plain = contentOf(part, parts.options);
@@ -100,7 +100,9 @@ async function sendOne(
   }
   resends.noteTry(message);
   if (author !== null) {
-    const result = await webhooks.say(to, { author, ...through, files, room: message.room }, signal);
+    const face = await faces.wanted(to, options);
+    const spoken = { author, face, ...through, files, room: message.room };
+    const result = await webhooks.say(to, spoken, signal);
     if (result?.kind === 'sent') resends.noteSent(message, result.platformMessageId);
     if (result !== null) return result;
   }

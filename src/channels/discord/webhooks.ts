@@ -1,6 +1,7 @@
 /**
  * A persona's own name and picture: its messages go through our webhook of the channel. Each channel has one,
- * found by its owner, and so the same after a restart, else created. Without a webhook, the bot speaks.
+ * found by its owner, and so the same after a restart, else created; and one for each persona whose picture has no
+ * address (`faces.ts`). Without a webhook, the bot speaks.
  */
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
@@ -11,6 +12,7 @@ import type { InboundMessage } from '../../core/message.js';
 import { discordText } from '../markdown/discord.js';
 import type { ApiCall, Base } from './api.js';
 import { type Directory, type Identity, nameOf, parentOf } from './directory.js';
+import type { Faces, ListedWebhook, OwnWebhook, WantedFace } from './faces.js';
 import { CODE, type DiscordFailure, failureOf, isRefusal, MOST_NOTED, sendResult } from './failure.js';
 import { type Author, authorOf, type Content, isShort, NEUTRAL_NAME, readsAs, roomOf } from './outbound.js';
 import { byAge, isSnowflake } from './payload.js';
@@ -20,14 +22,9 @@ const BARRED_MS = 300_000;
 /** Maximum delay of a reply for the persona's own name. */
 const PATIENCE_MS = 10_000;
 
-export interface OwnWebhook {
-  id: string;
-  /** Permits sending through the webhook. */
-  token: string;
-}
-
-interface ChannelWebhook {
-  webhook?: OwnWebhook | undefined;
+interface ChannelWebhooks {
+  /** All of ours; unknown before the first use. */
+  ours?: ListedWebhook[] | undefined;
   /** Until then there can be none, unless roles or channels change. */
   barred?: { until: number; lifts: number };
 }
@@ -46,13 +43,14 @@ export type SaidBy =
 interface WebhookMessage {
   room: string;
   author: Author;
+  face: WantedFace | null;
   plain: Content;
   named: Content;
   files: NonNullable<ApiCall['files']>;
 }
 
 export class Webhooks {
-  private readonly channels = new LRUCache<string, ChannelWebhook>({ max: MOST_NOTED });
+  private readonly channels = new LRUCache<string, ChannelWebhooks>({ max: MOST_NOTED });
   /** Those that we have used. Further use of a dead one, which Discord does not know, would look like an attack. */
   private readonly ours = new LRUCache<string, 'alive' | 'dead'>({ max: MOST_NOTED });
   /** Names and pictures that Discord refused. */
@@ -66,6 +64,7 @@ export class Webhooks {
     private readonly base: Base,
     private readonly identity: Identity,
     private readonly directory: Directory,
+    private readonly faces: Faces,
   ) {}
 
   readonly isOurs = (id: string): boolean => this.ours.has(id);
@@ -75,12 +74,12 @@ export class Webhooks {
     try {
       const { channel, thread } = await this.seatOf(to, signal);
       for (let tries = 0; tries < 2; tries += 1) {
-        const webhook = await this.alone(channel, () => this.take(channel, signal));
+        const webhook = await this.alone(channel, () => this.take(channel, message.face, signal));
         if (webhook === null) return null;
         const result = await this.sendThrough(webhook, channel, thread, message, signal);
         if (result !== 'gone') return result;
         const known = this.channels.get(channel);
-        if (known?.webhook?.id === webhook.id) delete known.webhook;
+        if (known?.ours?.some(({ id }) => id === webhook.id)) delete known.ours;
         if (tries > 0 && this.isDead(webhook)) {
           this.bar(channel, 'Discord does not know a webhook that was just made');
         }
@@ -116,35 +115,48 @@ export class Webhooks {
     return this.ours.get(id) === 'dead';
   }
 
-  /** Ours in this channel, the oldest. Rejects when Discord cannot be asked. */
-  private async find(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
-    const { webhook } = this.channels.get(channel) ?? {};
-    if (webhook !== undefined && !this.isDead(webhook)) return webhook;
+  /** Ours in this channel, the oldest first. Rejects when Discord cannot be asked. */
+  private async oursIn(channel: string, signal: AbortSignal): Promise<ListedWebhook[]> {
+    const known = this.channels.get(channel)?.ours;
+    if (known !== undefined && !known.some((each) => this.isDead(each))) return known;
     const me = await this.identity.ask(signal);
     const path = `/channels/${channel}/webhooks`;
     const listed = await this.base.api.get<Discord.APIWebhook[]>(path, signal);
-    const [found] = listed
-      .filter(({ type, token }) => type === Discord.WebhookType.Incoming && token)
+    const ours = listed
+      .filter(({ type }) => type === Discord.WebhookType.Incoming)
       .filter(({ user, application_id }) => user?.id === me.id || application_id === me.applicationId)
       .filter((each) => !this.isDead(each))
-      .sort(byAge);
-    return found === undefined ? null : this.note(channel, found);
+      .sort(byAge)
+      .flatMap((each) => listedOf(each) ?? []);
+    this.note(channel, ours);
+    return ours;
   }
 
-  /** The same, created if missing; null if there can be none now. */
-  private async take(channel: string, signal: AbortSignal): Promise<OwnWebhook | null> {
+  /** The one of the persona or that of the others, created if missing; null if there can be none now. */
+  private async take(
+    channel: string,
+    face: WantedFace | null,
+    signal: AbortSignal,
+  ): Promise<OwnWebhook | null> {
     const { barred } = this.channels.get(channel) ?? {};
     const { api, clock } = this.base;
     if (barred && barred.until > clock.now() && barred.lifts === api.forbidden.lifts()) return null;
     try {
-      const there = await this.find(channel, signal);
+      const ours = await this.oursIn(channel, signal);
+      const own = face && (await this.faces.take(channel, face, ours, signal));
+      this.note(channel, ours);
+      if (own !== null) return own;
+      const there = await this.shared(channel, ours);
       if (there !== null) return there;
       const path = `/channels/${channel}/webhooks`;
       const body = { name: NEUTRAL_NAME };
-      const made = await api.call<Discord.APIWebhook>({ method: 'POST', path, body }, signal);
-      if (!made.id || !made.token) throw new Error('Discord made a webhook and does not say which');
-      return this.note(channel, made);
+      const made = listedOf(await api.call<Discord.APIWebhook>({ method: 'POST', path, body }, signal));
+      if (made === null) throw new Error('Discord made a webhook and does not say which');
+      this.note(channel, [...ours, made]);
+      return made;
     } catch (error) {
+      // One may have been made.
+      delete this.channels.get(channel)?.ours;
       const failure = failureOf(error);
       const { reason, retryAfterMs } = failure;
       const isLong = retryAfterMs !== null && retryAfterMs > PATIENCE_MS;
@@ -152,6 +164,14 @@ export class Webhooks {
       this.bar(channel, reason, isLong ? retryAfterMs : BARRED_MS);
       return null;
     }
+  }
+
+  /** That of all who have none of their own: it has no picture, or its first name. */
+  private async shared(channel: string, ours: readonly ListedWebhook[]): Promise<OwnWebhook | null> {
+    const faces = await this.faces.idsIn(channel);
+    const isShared = ({ id, name, hasPicture }: ListedWebhook) =>
+      !faces.has(id) && (!hasPicture || name === NEUTRAL_NAME);
+    return ours.find(isShared) ?? null;
   }
 
   /** No webhook can be used here, for some minutes. */
@@ -166,11 +186,9 @@ export class Webhooks {
     );
   }
 
-  private note(channel: string, { id, token }: Discord.APIWebhook): OwnWebhook {
-    const webhook = { id, token } as OwnWebhook;
-    this.channels.set(channel, { webhook });
-    this.ours.set(id, 'alive');
-    return webhook;
+  private note(channel: string, ours: ListedWebhook[]): void {
+    this.channels.set(channel, { ours });
+    for (const { id } of ours) this.ours.set(id, 'alive');
   }
 
   /** The channel of the webhook, and the thread in it. */
@@ -255,10 +273,14 @@ export class Webhooks {
     const { author, webhook_id } = await this.base.api.get<Discord.APIMessage>(path, signal);
     if (!webhook_id || author.id === me.id) return { kind: 'bot' };
     const { channel, thread } = await this.seatOf(to, signal);
-    const webhook = await this.find(channel, signal);
-    if (webhook?.id !== webhook_id) return { kind: 'lost' };
+    const webhook = (await this.oursIn(channel, signal)).find((each) => each.id === webhook_id);
+    if (webhook === undefined) return { kind: 'lost' };
     return { kind: 'webhook', webhook, thread, named: !readsAs(author.username, username) };
   }
+}
+
+function listedOf({ id, token, name, avatar }: Discord.APIWebhook): ListedWebhook | null {
+  return id && token ? { id, token, name: name ?? '', hasPicture: Boolean(avatar) } : null;
 }
 
 /** Discord names the wrong field before the error. */
