@@ -331,7 +331,7 @@ const CEILINGS = {
 
 /** Of the page, without styles and texts. */
 const PAGE_CEILINGS = {
-  lines: 7_900,
+  lines: 8_000,
   longestFile: 285,
   functionsOver80: 5,
 };

@@ -12,8 +12,9 @@ import type { Personas } from '../core/persona.js';
 import { type BoardApi, bodyOf, reply, replyWith, streamOf } from './api.js';
 import { headersOf } from './files.js';
 import { tooLarge, UPLOADS } from './guard.js';
-import { faceOf, type LogParts, pageOf, readLog } from './log-rows.js';
+import { type LogParts, pageOf, readLog } from './log-rows.js';
 import { bodyIn, fieldsIn, Room, refused } from './own.js';
+import { addPortraits, faceOf } from './portraits.js';
 
 export interface ChatParts extends LogParts {
   desk: Desk;
@@ -52,6 +53,7 @@ export function addChat(api: BoardApi, parts: ChatParts, log: Log): void {
   addRows(api, parts, log);
   addMessages(api, parts);
   addPersonas(api, parts);
+  addPortraits(api, parts.personas);
   api.get('/api/board/commands', () => reply(200, { commands: parts.commands }));
 }
 
@@ -182,12 +184,11 @@ function addPersonas(api: BoardApi, parts: ChatParts): void {
     const chat = await parts.chat(chatId);
     const active = all.some(({ id }) => id === chat?.activePersona) ? chat?.activePersona : DEFAULT_PERSONA;
     const present = new Set([active, ...(chat?.invited ?? [])]);
-    return reply(200, {
-      active,
-      personas: all.map((each) => ({
-        ...{ id: each.id, name: each.name, avatar: faceOf(each), present: present.has(each.id) },
-      })),
-    });
+    const shown = all.map(async (each) => ({
+      ...{ id: each.id, name: each.name, present: present.has(each.id) },
+      avatar: await faceOf(chatId, each),
+    }));
+    return reply(200, { active, personas: await Promise.all(shown) });
   });
   const NewPersona = z.strictObject({ name: z.string().max(1_000), character: z.string().max(100_000) });
   api.post('/api/board/chats/:chat/personas', async (context) => {

@@ -3,6 +3,7 @@ import { BOARD_OWNER, type BoardFeed, type LoggedRow, type LogPage, type LogPlac
 import { printableLine } from '../core/cut.js';
 import { type RoomId, roomParts } from '../core/ids.js';
 import { type Persona, type Personas, personaName } from '../core/persona.js';
+import { faceOf } from './portraits.js';
 import type { LogRow, RowAuthor, RowPage } from './protocol.js';
 
 export interface LogParts {
@@ -26,9 +27,15 @@ export async function readLog(
   most = ROWS_A_PAGE,
 ): Promise<ReadLog> {
   const page = await parts.feed.log({ room, from, most });
-  const present = page.rows.some(({ author }) => author.kind === 'persona')
-    ? await parts.personas.list(roomParts(room).chatId)
-    : [];
+  const said = new Set(page.rows.flatMap(({ author }) => (author.kind === 'persona' ? [author.id] : [])));
+  const { chatId } = roomParts(room);
+  const personas = said.size > 0 ? await parts.personas.list(chatId) : [];
+  const present = await Promise.all(
+    personas.map(async (each) => ({
+      ...each,
+      face: said.has(each.id) ? await faceOf(chatId, each) : null,
+    })),
+  );
   return { ...page, shown: page.rows.map((row) => shownRow(parts, room, row, present)) };
 }
 
@@ -36,12 +43,9 @@ export function pageOf({ shown: rows, before, after, isEnd }: ReadLog): RowPage 
   return { rows, before, after: isEnd ? null : after, position: isEnd ? after : null };
 }
 
-/** A picture that needs no other server; the page loads from none. */
-export function faceOf({ avatar }: { avatar: string | null }): string | null {
-  return avatar !== null && /^data:image\/(?!svg)/.test(avatar) ? avatar : null;
-}
+type Present = Persona & { face: string | null };
 
-function shownRow(parts: LogParts, room: RoomId, row: LoggedRow, personas: Persona[]): LogRow {
+function shownRow(parts: LogParts, room: RoomId, row: LoggedRow, personas: Present[]): LogRow {
   const { key, at, text, state, replyTo, forwardedFrom, turn, files, calls, approvals, remembered, choices } =
     row;
   const isFailed = state === 'failed';
@@ -71,7 +75,7 @@ function shownRow(parts: LogParts, room: RoomId, row: LoggedRow, personas: Perso
   return shown;
 }
 
-function authorOf({ author }: LoggedRow, personas: readonly Persona[]): RowAuthor {
+function authorOf({ author }: LoggedRow, personas: readonly Present[]): RowAuthor {
   if (author.kind === 'gateway') return { kind: 'gateway', name: 'coterie' };
   if (author.kind === 'person') {
     return author.id === BOARD_OWNER ? { ...author, own: true } : author;
@@ -79,6 +83,6 @@ function authorOf({ author }: LoggedRow, personas: readonly Persona[]): RowAutho
   const { kind, id, name } = author;
   const persona = personas.find((each) => each.id === id);
   return persona
-    ? { kind, id, name: persona.name, avatar: faceOf(persona) }
+    ? { kind, id, name: persona.name, avatar: persona.face }
     : { kind, id, name: name ?? personaName(personas, id), avatar: null };
 }

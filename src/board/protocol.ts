@@ -164,6 +164,8 @@ export interface TurnDetails {
   finishedAt: number | null;
   /** Lines with their source, as the model saw them. */
   recalled: { text: string; source: string }[];
+  /** Lore of its first request; null: it had no lorebook, or is not recorded (any more). */
+  lore: TurnLore | null;
   /** Of its first request, in order: principles, persona, memory, …; empty if the turn is not recorded (any more). */
   prompt: { name: string; text: string; tokens: number }[];
   messages: { author: string; at: number; text: string }[];
@@ -180,6 +182,15 @@ export interface TurnDetails {
   }[];
   calls: (RowCall & { at: number | null; ms: number | null })[];
   sends: { text: string; state: string; at: number; error: string | null }[];
+}
+
+export interface TurnLore {
+  /** `key`: which brought it, null if it always stands there; `from`: the entry in whose text the key stood. */
+  entries: { name: string; book: string; key: string | null; from: string | null; kept: boolean }[];
+  /** Entries beyond these. */
+  more: number;
+  /** Patterns that took too long, and counted as not matching. */
+  givenUp: string[];
 }
 
 // ── Work ────────────────────────────────────────────────────────────────────────────────────────────────────

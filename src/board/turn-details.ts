@@ -1,10 +1,11 @@
 /** A turn as the page shows it: what it recalled and was sent, its requests and calls, what it said. Pure. */
 import type { OpenedTurn } from '../core/board.js';
-import { estimateTokens } from '../core/cut.js';
+import { cutAt, estimateTokens, printableLine } from '../core/cut.js';
 import { callEntryId } from '../core/ids.js';
 import type { MattTurn, RecordedEnd, RecordedMessage, RecordedRequest } from '../core/journal.js';
+import type { LoreSeen } from '../core/lorebook.js';
 import { wordsBy } from '../core/transcript.js';
-import type { TurnDetails } from './protocol.js';
+import type { TurnDetails, TurnLore } from './protocol.js';
 
 export function turnDetails(
   { turn, entries, records }: OpenedTurn,
@@ -20,6 +21,7 @@ export function turnDetails(
     startedAt: turn.startedAt,
     finishedAt: turn.finishedAt,
     recalled: (first?.sight?.recalled ?? []).map(recalledIn),
+    lore: first?.sight?.lore ? loreIn(first.sight.lore) : null,
     prompt: asked ? promptParts(asked) : [],
     messages: turn.batch.map((message) => ({
       author: wordsBy(message, nameOf),
@@ -48,6 +50,28 @@ function recalledIn(line: string): TurnDetails['recalled'][number] {
   const [, written, file] = WRITTEN.exec(line) ?? [];
   if (written !== undefined && file !== undefined) return { text: written, source: file };
   return { text: line, source: '' };
+}
+
+/** Of those that stood in it, and of those that did not fit. */
+const MOST_ENTRIES = 200;
+const NAME_CHARS = 120;
+
+/** Names and keys are words of strangers, of any length. */
+function loreIn({ entries, more, givenUp }: LoreSeen): TurnLore {
+  const named = (text: string) =>
+    printableLine(text.length > NAME_CHARS ? `${cutAt(text, NAME_CHARS)}…` : text);
+  const told = [true, false].flatMap((kept) =>
+    entries.filter((entry) => entry.kept === kept).slice(0, MOST_ENTRIES),
+  );
+  return {
+    entries: told.map(({ name, book, key, from, kept }) => ({
+      ...{ name: named(name), book: named(book), kept },
+      key: key === null ? null : named(key),
+      from: from === undefined ? null : named(from),
+    })),
+    more: more + entries.length - told.length,
+    givenUp: givenUp.map(named),
+  };
 }
 
 function requestIn({ at, ms, model, end }: RecordedRequest): TurnDetails['requests'][number] {
@@ -164,7 +188,7 @@ function systemParts(prompt: string): [string, string][] {
 // ── The messages ────────────────────────────────────────────────────────────────────────────────────────────
 
 /** A line in brackets may introduce an element. */
-const ELEMENT = /(?:^\([^\n]*\)\n)?<(summary|memory_now|recalled)\b[^>\n]*>\n[\s\S]*?\n<\/\1>\n?/gm;
+const ELEMENT = /(?:^\([^\n]*\)\n)?<(summary|memory_now|recalled|lore)\b[^>\n]*>\n[\s\S]*?\n<\/\1>\n?/gm;
 const NAMES: Record<string, string> = { memory_now: 'memory now' };
 
 /** The summary stands in the first of the older messages. */

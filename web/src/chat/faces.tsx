@@ -91,8 +91,9 @@ function Menu({ switching, active, personas, say }: Omit<FacesProps, 'chat' | 'w
         onBeforeToggle={() => below(menu.current, opener.current)}
       >
         <ul class="list">
-          {personas.map(({ id: persona, name, present }) => (
+          {personas.map(({ id: persona, name, avatar, present }) => (
             <li key={persona} class="row">
+              <Face name={name} avatar={avatar} />
               <span class="grow">{name}</span>
               <button
                 type="button"

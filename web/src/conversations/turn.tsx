@@ -1,6 +1,5 @@
 /** A turn opened into what it saw and did. Everything in it is text, as it was sent. */
-import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { TurnDetails } from '../../../src/board/protocol.ts';
 import { useTexts } from '../app.ts';
 import { Icon } from '../kit/icons.tsx';
@@ -9,6 +8,8 @@ import { Time } from '../kit/time.tsx';
 import { languageOfPage } from '../kit/words.ts';
 import { filled } from '../texts/texts.ts';
 import { goTo } from './address.ts';
+import { Lore } from './lore.tsx';
+import { Fold, numberOf, Part } from './part.tsx';
 import { useTurn } from './reads.ts';
 
 export function Turn({ id }: { id: string }) {
@@ -73,6 +74,7 @@ function Details({ turn }: { turn: TurnDetails }) {
           ))}
         </ul>
       </Part>
+      {turn.lore !== null && <Lore lore={turn.lore} />}
       <Part title={texts.prompt} note={prompt.length === 0 ? '' : inTokens(tokens, texts.tokensAbout)}>
         {prompt.length === 0 && <p class="soft">{missing}</p>}
         {prompt.map(({ name, text, tokens: size }) => (
@@ -108,43 +110,6 @@ function Details({ turn }: { turn: TurnDetails }) {
         {requests.length === 0 ? <p class="soft">{missing}</p> : <Requests requests={requests} />}
       </Part>
     </>
-  );
-}
-
-/** One of the turn's sections. */
-interface FoldedProps {
-  title: ComponentChildren;
-  note: string;
-  children: ComponentChildren;
-}
-
-function Part({ title, note, isOpen = false, children }: FoldedProps & { isOpen?: boolean }) {
-  const [shown, setShown] = useState(isOpen);
-  return (
-    <details class="part" open={isOpen} onToggle={({ currentTarget }) => setShown(currentTarget.open)}>
-      <summary>
-        <h3>{title}</h3> <span class="soft small">{note}</span>
-      </summary>
-      {shown && <div class="inside">{children}</div>}
-    </details>
-  );
-}
-
-/** Its inside is made when it is opened: a prompt may be as long as a book. */
-function Fold({ title, note, share = 0, children }: FoldedProps & { share?: number }) {
-  const [shown, setShown] = useState(false);
-  return (
-    <details class="fold" onToggle={({ currentTarget }) => setShown(currentTarget.open)}>
-      <summary>
-        <span class="name">{title}</span> <span class="soft small">{note}</span>
-        {share > 0 && (
-          <span class="share" aria-hidden="true">
-            <span style={{ width: `${Math.max(1, Math.round(share * 100))}%` }} />
-          </span>
-        )}
-      </summary>
-      {shown && children}
-    </details>
   );
 }
 
@@ -226,10 +191,6 @@ function Plain({ text }: { text: string }) {
 
 function inTokens(tokens: number, words: string): string {
   return filled(words, { n: numberOf(tokens) });
-}
-
-function numberOf(value: number | null): string {
-  return value === null ? '–' : new Intl.NumberFormat(languageOfPage()).format(value);
 }
 
 function seconds(ms: number): string {
