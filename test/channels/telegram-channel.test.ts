@@ -63,6 +63,7 @@ function create(options: Partial<TelegramOptions> = {}): Telegram {
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
     cursor: async () => cursor,
     state: stateIn(kept),
+    portrait: async () => null,
   });
 }
 

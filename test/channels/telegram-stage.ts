@@ -4,6 +4,7 @@ import { createTelegram, type Telegram } from '../../src/channels/telegram/chann
 import type { TelegramOptions } from '../../src/channels/telegram/options.js';
 import type { ChannelState, ChoiceOutcome } from '../../src/core/channel.js';
 import type { InboundBatch, InboundMessage } from '../../src/core/message.js';
+import type { Portrait } from '../../src/core/persona.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, startFakeTelegram } from '../fakes/telegram.js';
 import type { FakeBot } from '../fakes/telegram-bots.js';
@@ -24,6 +25,8 @@ export interface Stage {
     store(batch: InboundBatch): Promise<void>;
     cursors: Map<string, string>;
     kept: Map<string, string>;
+    /** By chat (null: of the library) and persona. */
+    portraits: Map<string, Portrait>;
     became: ChoiceOutcome;
   };
   start(): Promise<void>;
@@ -59,6 +62,7 @@ export function channelOn(
     clock,
     log: { debug: write, info: write, warn: write, error: write },
     cursor: async () => null,
+    portrait: async () => null,
     state: stateIn(new Map()),
   });
 }
@@ -94,6 +98,7 @@ export async function stage(
     store: async () => {},
     cursors: new Map(),
     kept: new Map(),
+    portraits: new Map(),
     became: 'taken',
   };
   const write = (level: string) => (fields: object, message: string) =>
@@ -112,6 +117,7 @@ export async function stage(
     clock,
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
     cursor: async (bot) => parts.cursors.get(bot) ?? null,
+    portrait: async (chat, personaId) => parts.portraits.get(`${chat}/${personaId}`) ?? null,
     state: stateIn(parts.kept),
   };
   let channel = createTelegram(host);

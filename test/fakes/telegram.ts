@@ -14,6 +14,7 @@ import { createFloods } from './telegram-floods.js';
 import { MalformedForm } from './telegram-form.js';
 import { createLedger, type Draft, type Edit, type SentMessage } from './telegram-ledger.js';
 import { draftRefusalOf, linkIn, refusalOf, UPLOADS, uploadRefusalOf } from './telegram-limits.js';
+import { type BotPhotos, createPhotos } from './telegram-photos.js';
 import { createPresses, markupRefusalOf, type Press } from './telegram-presses.js';
 import { createReactions, type SetReaction } from './telegram-reactions.js';
 import { createFileStore } from './telegram-store.js';
@@ -75,6 +76,8 @@ export interface FakeTelegram {
   drafts: Draft[];
   /** What Telegram's servers would have fetched to show a preview: a test that wants it takes it out. */
   fetched: string[];
+  /** The profile photos that bots set. */
+  photos: BotPhotos['all'];
   /** Reactions of bots, as they stand now. */
   reactions: SetReaction[];
   /** Which reactions a chat allows; all, where nothing stands here. */
@@ -142,8 +145,9 @@ export interface FakeTelegram {
 
 interface Settings {
   answerDelayMs: number;
-  /** Whether the server knows drafts. */
+  /** Whether the server knows drafts, and profile photos of bots. */
   drafts: boolean;
+  profilePhotos: boolean;
   /** How long after a press its answer is taken. */
   pressAnswerMs: number;
   /** What is done in one chat in a second; more is held back, and then a flood. */
@@ -179,6 +183,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   const settings: Settings = {
     answerDelayMs: options.answerDelayMs ?? 0,
     drafts: true,
+    profilePhotos: true,
     pressAnswerMs: 15_000,
     noVoiceIn: [],
     perChatPerSecond: Number.POSITIVE_INFINITY,
@@ -198,6 +203,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   const floods = createFloods(settings, clock);
   const sockets = new Set<Socket>();
   const files = createFileStore();
+  const photos = createPhotos();
   const reactions = createReactions(
     (bot, chatId, id) =>
       sent.some((one) => one.chatId === chatId && one.messageId === id && !one.gone) ||
@@ -365,6 +371,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         return presses.answer(payload) ?? { result: true };
       case 'deleteMessage':
         return ledger.remove(bot, payload) ?? { result: true };
+      case 'setMyProfilePhoto':
+        return (settings.profilePhotos ? photos.set(bot.id, payload) : UNKNOWN_METHOD) ?? { result: true };
       case 'setMessageReaction':
         return reactions.set(bot.id, payload);
       case 'sendMessageDraft':
@@ -547,6 +555,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     edits: ledger.edits,
     drafts: ledger.drafts,
     fetched,
+    photos: photos.all,
     reactions: reactions.all,
     allowedReactions: reactions.allowed,
     react(from, { chatId, messageId, bot: by }, emoji) {

@@ -15,6 +15,7 @@ import { fetchFile } from './files.js';
 import { type BotIntake, createStoring, keepReceiving, poll } from './intake.js';
 import type { TelegramOptions } from './options.js';
 import { chatId, compose } from './outbound.js';
+import { Photos } from './photos.js';
 import { createSending } from './send.js';
 import { ALLOWED_UPDATES } from './update.js';
 import { createDeliveryCheck } from './was-delivered.js';
@@ -35,7 +36,10 @@ async function orFault<T>({ api }: Bot, what: string, run: () => Promise<T>): Pr
 
 /** Has a `webhook` in that mode, and shows drafts if the operator enabled them. */
 export function createTelegram(
-  host: Pick<ChannelHost<TelegramOptions>, 'options' | 'state' | 'cursor' | 'outward' | 'clock' | 'log'>,
+  host: Pick<
+    ChannelHost<TelegramOptions>,
+    'options' | 'state' | 'cursor' | 'portrait' | 'outward' | 'clock' | 'log'
+  >,
   recorded: Awaited<ReturnType<ChannelHost<TelegramOptions>['recorded']>> = [],
 ) {
   const { options, outward, clock, log } = host;
@@ -49,10 +53,11 @@ export function createTelegram(
   const webhook = isWebhook ? createWebhook(webhookUrl, webhookSecret) : null;
   const stopping = new AbortController();
   const { signal } = stopping;
+  const photos = new Photos(host, signal);
   let receiving: Promise<unknown> = Promise.resolve();
 
   const channel = {
-    ...createSending(senders),
+    ...createSending(senders, photos),
     ...createChanges(senders),
     name: 'telegram',
     voiceNotes: true as const,
@@ -80,12 +85,13 @@ export function createTelegram(
         const intake = { host, bot, bots, receive, presses, state: status, signal };
         return isMain && webhook !== null ? webhook.keep(intake) : poll(intake);
       });
-      receiving = Promise.all(running);
+      receiving = Promise.all([...running, ...bots.personas.map((bot) => photos.begin(bot))]);
     },
 
     async stop() {
       stopping.abort();
       await receiving;
+      await photos.idle();
       await presses.idle();
       bots.close();
     },

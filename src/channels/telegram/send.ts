@@ -28,6 +28,7 @@ import {
   sendResult,
 } from './failure.js';
 import { chatId, MOST_CAPTION, type SendRequest, sendRequest, topicOf } from './outbound.js';
+import type { Photos } from './photos.js';
 
 /** A send's outcome; the failure tells whether another of our bots may succeed. */
 type Sent = { result: SendResult; failure?: CallFailure };
@@ -40,7 +41,7 @@ export interface Senders {
   log: Log;
 }
 
-export function createSending({ bots, linkPreviews, clock, log }: Senders) {
+export function createSending({ bots, linkPreviews, clock, log }: Senders, photos: Photos) {
   const sendWithFile = createFileSending();
 
   function sendBy(bot: Bot, to: Recipient, part: Part, options: SendOptions): Promise<Sent> {
@@ -56,7 +57,10 @@ export function createSending({ bots, linkPreviews, clock, log }: Senders) {
       let refused: SendResult | null = null;
       for (const bot of bots.senders(to, speakerOf(options))) {
         const { result, failure } = await sendBy(bot, to, part, options);
-        if (result.kind === 'sent') bots.sent(to.address, result.platformMessageId, begunAt);
+        if (result.kind === 'sent') {
+          bots.sent(to.address, result.platformMessageId, begunAt);
+          void photos.refresh(bot, to.address);
+        }
         if (failure === undefined || !isElsewhere(bots, bot, to, failure)) return result;
         // The main bot's error says most.
         if (refused === null || bot.personaId === null) refused = result;
