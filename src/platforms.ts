@@ -63,7 +63,7 @@ export async function createPlatform(
     newest: async () => (await store.newest(platform)).heard,
     recorded: async () => Object.values(await store.newest(platform)).flat(),
     async sentPart(key) {
-      const sent = await store.delivery(Number(key));
+      const sent = await store.delivery(key);
       // The file of a voice note is deleted by now, and a reaction is not a message.
       if (sent === null || sent.body.speech || sent.body.reaction) return null;
       return withSpeakerName(sent.body, { appearance: sent.appearance, leads: sent.part === 0 });

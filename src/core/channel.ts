@@ -80,6 +80,7 @@ export interface SendOptions extends ShownSpeaker {
   key: string;
   /** Attempts before this one, one of which may have arrived. */
   earlierTries: number;
+  /** Of a message that is shown: when it was first sent. */
   createdAt: number;
   signal: AbortSignal;
 }
@@ -266,7 +267,7 @@ export interface Delivery extends NewDelivery, Recipient {
   uncertainCrashes: number;
   notBefore: number;
   /** Shown with this key before the text was final; the id is null if unknown. */
-  shown?: { platformMessageId: string | null; key: string };
+  shown?: { platformMessageId: string | null; key: string; sentAt: number };
   /** `Channel.watermark` of the last attempt while its outcome is unknown. */
   mark?: string;
 }

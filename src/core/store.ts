@@ -322,7 +322,8 @@ export interface ChannelStore {
     heard: { address: Address; threadId: string | null; platformMessageId: string }[];
     sent: { address: Address; platformMessageId: string }[];
   }>;
-  delivery(id: number): Promise<Delivery | null>;
+  /** The newest entry of the message that was sent with this key; null if it shows nothing any more. */
+  delivery(key: string): Promise<Delivery | null>;
 }
 
 /** JSON list of files to delete, relative to the media folder. */

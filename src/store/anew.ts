@@ -144,7 +144,7 @@ export function* beginAnew(
 
 // ── What is shown of an answer ──────────────────────────────────────────────────────────────────────────────
 
-const SENT_COLUMNS = 'id origin personaId speaker body face createdAt platformMessageId shownKey';
+const SENT_COLUMNS = 'id origin personaId speaker body face createdAt platformMessageId shownKey shownAt';
 type SentRow = Some<typeof outbox, typeof SENT_COLUMNS>;
 const IS_SENT = `state = 'sent' and platform_message_id > ''`;
 const OF_TURN = `
@@ -165,13 +165,13 @@ interface OnScreen {
   others: ShownPart[];
 }
 
-function toShown({ id, body, speaker, face, shownKey, createdAt, platformMessageId }: SentRow): ShownPart {
+function toShown({ id, body, speaker, face, createdAt, ...row }: SentRow): ShownPart {
   const shown: ShownPart = {
     body: JSON.parse(body),
     speaker,
-    key: shownKey ?? String(id),
-    platformMessageId,
-    sentAt: createdAt,
+    key: row.shownKey ?? String(id),
+    platformMessageId: row.platformMessageId,
+    sentAt: row.shownAt ?? createdAt,
   };
   if (face !== null) shown.appearance = JSON.parse(face);
   return shown;

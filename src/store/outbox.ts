@@ -38,7 +38,7 @@ const INSERT = `
   ${insertInto(
     'outbox',
     `chatId channel address threadId kind turnId origin personaId speaker part body face replyTo createdAt attempts
-      uncertainCrashes state platformMessageId shownKey precedes leaseOwner leaseUntil mark`,
+      uncertainCrashes state platformMessageId shownKey shownAt precedes leaseOwner leaseUntil mark`,
   )} on conflict do nothing returning id, ${CAUSE} as cause`;
 
 /** With `send`, the first entry is claimed, marked as being sent, and returned. */
@@ -91,6 +91,7 @@ function* insert(to: SendTarget, entry: NewEntry, send: Attempt | null): db.Verb
     state: send ? 'sending' : 'waiting',
     platformMessageId: shown ? (shown.part.platformMessageId ?? UNKNOWN) : null,
     shownKey: shown?.part.key ?? null,
+    shownAt: shown?.part.sentAt ?? null,
     leaseOwner: send?.owner ?? null,
     leaseUntil: send ? send.now + send.leaseMs : 0,
     mark: mark ?? (shown ? null : (send?.mark ?? null)),
@@ -121,23 +122,27 @@ function inDoubt(
 function asDelivery(id: number, { now, ...to }: SendTarget, entry: NewEntry): Delivery {
   const { shown, precedes: _, ...delivery } = entry;
   const first: Delivery = { ...delivery, ...to, ...inDoubt(entry, now), id, uncertainCuts: 0, notBefore: 0 };
-  if (shown) first.shown = { platformMessageId: shown.part.platformMessageId, key: shown.part.key };
+  if (shown) {
+    const { platformMessageId, key, sentAt } = shown.part;
+    first.shown = { platformMessageId, key, sentAt };
+  }
   return first;
 }
 
 // ── Sending ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 const FIELDS = `id origin personaId speaker part body face replyTo chatId channel address threadId kind createdAt attempts
-  uncertainCuts uncertainCrashes notBefore platformMessageId shownKey mark`;
+  uncertainCuts uncertainCrashes notBefore platformMessageId shownKey shownAt mark`;
 const DELIVERY = columns(FIELDS);
 type OutboxRow = Some<typeof outbox, typeof FIELDS>;
 
-function toDelivery({ face, platformMessageId, shownKey, mark, ...entry }: OutboxRow): Delivery {
+function toDelivery({ face, platformMessageId, shownKey, shownAt, mark, ...entry }: OutboxRow): Delivery {
   const delivery: Delivery = { ...entry, personaId: entry.personaId || null, body: JSON.parse(entry.body) };
   if (face !== null) delivery.appearance = JSON.parse(face);
   if (mark !== null) delivery.mark = mark;
   if (platformMessageId !== null && shownKey !== null) {
-    delivery.shown = { platformMessageId: platformMessageId || null, key: shownKey };
+    const sentAt = shownAt ?? entry.createdAt;
+    delivery.shown = { platformMessageId: platformMessageId || null, key: shownKey, sentAt };
   }
   return delivery;
 }
@@ -158,8 +163,10 @@ const CLAIM = `
     and id = (
       select id from outbox as first where first.chat_id = outbox.chat_id and first.finished_at is null
       order by case when first.precedes is null then first.id else first.precedes - 0.5 end limit 1)`;
-// Excludes entries that a reset has emptied: they cannot be sent again.
-const ONE = `select ${DELIVERY} from outbox where id = ? and body <> '${NO_WORDS}'`;
+/** Excludes what shows nothing any more: taken back, or emptied by a reset. */
+const NEWEST_OF = `
+  select ${DELIVERY} from outbox
+  where body <> '${NO_WORDS}' and id = coalesce((select max(id) from outbox where shown_key = @key), @id)`;
 
 function* nextDelivery(chatId: ChatId, owner: string, now: number): db.Verb<Delivery | null> {
   const row = yield* db.one<NextRow>(NEXT, chatId);
@@ -169,9 +176,10 @@ function* nextDelivery(chatId: ChatId, owner: string, now: number): db.Verb<Deli
   return leaseUntil > now ? null : toDelivery({ ...entry, uncertainCrashes: entry.uncertainCrashes + 1 });
 }
 
-/** An entry by its id, delivered or not. */
-export function* deliveryOf(id: number): db.Verb<Delivery | null> {
-  const row = yield* db.one<OutboxRow>(ONE, id);
+/** The newest entry, delivered or not, of the message that was sent with this key. */
+export function* deliveryOf(key: string): db.Verb<Delivery | null> {
+  const id = /^\d{1,15}$/.test(key) ? Number(key) : null;
+  const row = yield* db.one<OutboxRow>(NEWEST_OF, { key, id });
   return row ? toDelivery(row) : null;
 }
 
@@ -181,7 +189,7 @@ const NOBODY_SAW_IT = `platform_message_id = '${UNKNOWN}' and exists (
   select 1 from outbox as before where before.origin = outbox.origin and before.persona_id = outbox.persona_id
     and before.part < outbox.part and before.state in ('waiting', 'sending', 'sent'))`;
 /** Resets entries to their state before the first attempt. */
-const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, attempts = 0, uncertain_cuts = 0,
+const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, shown_at = null, attempts = 0, uncertain_cuts = 0,
   uncertain_crashes = 0, lease_owner = null, mark = null,
   finished_at = case when ${NOBODY_SAW_IT} then created_at end,
   state = case when ${NOBODY_SAW_IT} then 'dropped' else 'waiting' end`;
@@ -340,7 +348,7 @@ function* show(turnId: string, parts: ShownPart[]): db.Verb<boolean> {
 }
 
 /** Number of newest outbox entries searched for a channel's last sends. */
-const NEWEST_ENTRIES = 3_000;
+export const NEWEST_ENTRIES = 3_000;
 /** The chat asked about, or another direct chat of the same account. */
 const IN_THE_SAME_ROW = `(chat.id = @chatId or chat.kind = 'direct' and exists (
   select 1 from chat as asked where asked.id = @chatId and asked.kind = 'direct'
@@ -367,10 +375,6 @@ const SHOWN_IN = `
   select parts from shown
   where @chatId = (
     select room.chat_id from turn join room on room.id = turn.room_id where turn.id = shown.turn_id)`;
-const NEWEST_SENT = `
-  select address, platform_message_id as platformMessageId from outbox
-  where id > (select max(id) from outbox) - ${NEWEST_ENTRIES} and alone(channel) = ?
-    and alone(platform_message_id) > '${UNKNOWN}'`;
 
 function* recordedIn(chatId: ChatId): db.Verb<{ ids: Set<string>; uncertain: number }> {
   const shown = (yield* db.column<string>(SHOWN_IN, { chatId })).flatMap((parts): ShownPart[] =>
@@ -380,10 +384,6 @@ function* recordedIn(chatId: ChatId): db.Verb<{ ids: Set<string>; uncertain: num
   const ids = [...recorded, ...shown.map(({ platformMessageId }) => platformMessageId)];
   const known = ids.filter((id) => id !== null);
   return { ids: new Set(known), uncertain: ids.length - known.length };
-}
-
-export function* newestSent(channel: string) {
-  return yield* db.all<{ address: string; platformMessageId: string }>(NEWEST_SENT, channel);
 }
 
 export function liveStore(database: db.Database): LiveStore {

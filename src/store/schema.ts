@@ -4,9 +4,8 @@
  *
  * One transcript per room (`message`); each persona has only a view of it (`view`, `heard`). The pages touched dominate
  * the cost of a message, so there are no foreign keys, and indexes only where the route needs them, partial ones for
- * waiting rows. The newest row of a table with ascending ids is never deleted, so SQLite reuses no id. WITHOUT ROWID is
- * added to SQLite's migrations by hand (`heard`, `turn`, `step`, `usage`, `spent`, `archived`, `shown`,
- * `outside_line`), because drizzle does not support it.
+ * waiting rows. The newest row of a table with ascending ids is never deleted, so SQLite reuses no id. Drizzle knows no
+ * WITHOUT ROWID: it is added by hand (`heard`, `turn`, `step`, `usage`, `spent`, `archived`, `shown`, `outside_line`).
  */
 import { type BuildColumns, sql } from 'drizzle-orm';
 import type * as sqlite from 'drizzle-orm/sqlite-core';
@@ -280,7 +279,7 @@ export const outbox = table('outbox', {
   id: integer().primaryKey(),
   ...texts('origin speaker chatId channel address threadId? replyTo? error? leaseOwner?'),
   ...texts('turnId? personaId shownKey? mark?'), // Empty if no persona speaks: in a unique index, nulls all differ. `mark`: `Channel.watermark`.
-  ...numbers('part precedes? createdAt finishedAt?'),
+  ...numbers('part precedes? createdAt shownAt? finishedAt?'), // `shownAt`: when the message that shows it was first sent.
   kind: oneOf('direct', 'group').notNull(),
   body: json<Part>().notNull(),
   ...counts('attempts uncertainCuts uncertainCrashes notBefore leaseUntil'),
@@ -294,6 +293,7 @@ export const outbox = table('outbox', {
     .where(sql`${t.finishedAt} is null`),
   index('outbox_beside').on(t.chatId, t.id).where(sql`substr(${t.origin}, 1, 5) <> 'turn:'`),
   index('outbox_parked').on(t.id).where(sql`${t.state} = 'parked'`),
+  index('outbox_shown').on(t.shownKey).where(sql`${t.shownKey} is not null`),
   index('outbox_by_platform_id')
     .on(t.chatId, t.platformMessageId)
     .where(sql`${t.platformMessageId} is not null`),

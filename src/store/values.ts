@@ -5,7 +5,7 @@ import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids
 import type { Usage } from '../core/model.js';
 import type { Amount, ChannelStore, UsageStore, ValueScope, ValueStore } from '../core/store.js';
 import * as db from './db.js';
-import { deliveryOf, newestSent } from './outbox.js';
+import { deliveryOf, NEWEST_ENTRIES } from './outbox.js';
 import { addTo, upsert } from './sql.js';
 
 // ── Usage: per persona and chat (`usage`), and per person (`spent`) if a limit needs it ────────────────────
@@ -128,6 +128,11 @@ const NEWEST = `
   select room.id as room, chat.address, newest_platform_id as platformMessageId
   from room join chat on chat.id = room.chat_id
   where chat.channel = ? and newest_platform_id is not null`;
+const NEWEST_SENT = `
+  select address, platform_message_id as platformMessageId from outbox
+  where id > (select max(id) from outbox) - ${NEWEST_ENTRIES} and alone(channel) = ?
+    and alone(platform_message_id) > ''`;
+
 export function channelStore(database: db.Database): ChannelStore {
   return {
     newest: (channel) =>
@@ -137,8 +142,9 @@ export function channelStore(database: db.Database): ChannelStore {
           channel,
         );
         const heard = rows.map(({ room, ...rest }) => ({ ...rest, threadId: roomParts(room).threadId }));
-        return { heard, sent: yield* newestSent(channel) };
+        const sent = yield* db.all<{ address: string; platformMessageId: string }>(NEWEST_SENT, channel);
+        return { heard, sent };
       }),
-    delivery: (id) => database.look(() => deliveryOf(id)),
+    delivery: (key) => database.look(() => deliveryOf(key)),
   };
 }

@@ -187,6 +187,39 @@ describe('what goes wrong with it', () => {
     },
   );
 
+  it('what is to go while the platform cannot be reached goes when it can', async () => {
+    await start();
+    const turn = await on.begin('t1');
+    turn.tell(`${'x'.repeat(PART)}more`);
+    await on.clock.advance(3_000);
+    expect(on.screen.texts()).toEqual(['x'.repeat(PART), 'more']);
+    on.screen.isConnected = false;
+    on.screen.trouble.edit.push({ result: { kind: 'refused', reason: 'too old' } });
+    on.screen.trouble.edit.push({ result: { kind: 'refused', reason: 'too old' } });
+    await turn.finish('short');
+    await on.clock.advance(1_500);
+    expect(on.screen.texts()).toEqual(['x'.repeat(PART), 'more']);
+    on.screen.isConnected = true;
+    await on.settle();
+    expect(on.screen.texts()).toEqual(['short']);
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
+  });
+
+  it('a message of which there is too much, while the platform cannot be reached, goes later', async () => {
+    await start();
+    const turn = await on.begin('t1');
+    turn.tell(`${'x'.repeat(PART)}more`);
+    await on.clock.advance(3_000);
+    await turn.finish('x'.repeat(PART));
+    on.screen.isConnected = false;
+    await on.clock.advance(500);
+    expect(on.screen.texts()).toEqual(['x'.repeat(PART), 'more']);
+    on.screen.isConnected = true;
+    await on.settle();
+    expect(on.screen.texts()).toEqual(['x'.repeat(PART)]);
+    expect(await on.store.counts()).toMatchObject({ undelivered: 0 });
+  });
+
   it('a message that somebody deleted is sent anew', async () => {
     await start();
     const turn = await on.begin('t1');

@@ -79,7 +79,7 @@ describe('who answers', () => {
     await on.settled();
     expect(heard(before)).toEqual(['Luna: fine']);
     const replyTo = { senderName: 'bot', text: 'fine', ours: true };
-    const found = await on.store.delivery(Number(on.sent.at(-1)?.options.key));
+    const found = await on.store.delivery(on.sent.at(-1)?.options.key ?? '');
     expect(found?.personaId).toBe('luna');
     const platformMessageId = on.sentIds.at(-1) ?? '';
     await say('and you?', { replyTo: { ...replyTo, platformMessageId } });

@@ -45,6 +45,8 @@ export interface Screen {
   trouble: Record<'send' | 'edit', Trouble[]>;
   /** How many of the next questions for an uncertain message are not answered. */
   silence: number;
+  /** While not, nothing is removed. */
+  isConnected: boolean;
 }
 
 export const PART = 20;
@@ -63,6 +65,7 @@ function createScreen(clock: ManualClock, given: ScreenOptions): Screen {
     calls: [],
     trouble: { send: [], edit: [] },
     silence: 0,
+    isConnected: true,
     channel: {
       name: 'test',
       limits: given.limits ?? GENEROUS,
@@ -76,7 +79,7 @@ function createScreen(clock: ManualClock, given: ScreenOptions): Screen {
       },
       start: async () => {},
       stop: async () => {},
-      status: () => ({ connected: true, since: 0, lastError: null }),
+      status: () => ({ connected: screen.isConnected, since: 0, lastError: null }),
       async send(_to, part, options) {
         const result = await troubled('send', part, options, () => {
           const there = screen.messages.find(({ key }) => key === options.key);
@@ -98,6 +101,7 @@ function createScreen(clock: ManualClock, given: ScreenOptions): Screen {
         }),
       async remove(_to, id, options) {
         note('remove', '', options);
+        if (!screen.isConnected) return false;
         const before = screen.messages.length;
         screen.messages = screen.messages.filter((each) => each.id !== id);
         return screen.messages.length < before;

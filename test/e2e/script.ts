@@ -222,9 +222,7 @@ async function saving(on: PlatformStage): Promise<void> {
 async function saidAnew(on: PlatformStage): Promise<void> {
   const withText = (text: string) => on.platform.shown(DIRECT).find((each) => each.text.includes(text));
   const isShown = (text: string) => withText(text) !== undefined;
-  // The gateway does not edit or delete its messages there yet.
-  const replaces = on.platform.name !== 'whatsapp';
-  const isInPlaceOf = (text: string, before: string) => isShown(text) && !(replaces && isShown(before));
+  const isInPlaceOf = (text: string, before: string) => isShown(text) && !isShown(before);
   const told = () => JSON.stringify(on.model.requests.at(-1)?.body.messages);
   on.model.reply('Heads.');
   await said(on, DIRECT, () => on.platform.say({ from: ANNA, in: DIRECT, text: 'toss a coin' }));

@@ -171,10 +171,3 @@ export function readContent(content: proto.IMessage): Reading {
 function contextIn(context: proto.IContextInfo | null | undefined) {
   return { quotedId: context?.stanzaId ?? null, mentioned: context?.mentionedJid ?? [] };
 }
-
-/** A change of a message that stands already, if the content is one. */
-export function changeIn(content: proto.IMessage): proto.Message.IProtocolMessage | null {
-  return normalizeMessageContent(content)?.protocolMessage ?? null;
-}
-
-export const { MESSAGE_EDIT, REVOKE } = proto.Message.ProtocolMessage.Type;

@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { deflateSync } from 'node:zlib';
 import { proto } from '@whiskeysockets/baileys';
-import { contentOf, MESSAGE_EDIT, type Quotable, REVOKE } from './whatsapp-contents.js';
+import { MESSAGE_EDIT, REVOKE } from './whatsapp-changes.js';
+import { contentOf, type Quotable } from './whatsapp-contents.js';
 import { sealedEdit } from './whatsapp-edits.js';
 import { sealFile } from './whatsapp-files.js';
 import {
@@ -26,8 +27,8 @@ export interface Stagehands {
   post: Post;
   put(bytes: Buffer): string;
   companion(): Companion;
-  /** What stands in a message of ours. */
-  ours(id: string): proto.IMessage | undefined;
+  /** A message of ours. */
+  ours(id: string): SentMessage | undefined;
   askedAgain(id: string): number;
   /** How the next message is delivered twice, if it is. */
   takeDoubling(): 'id' | 'ciphertext' | null;
@@ -80,7 +81,9 @@ export function makeDoings(hands: Stagehands): Doings {
         put: hands.put,
         quotable(quoted) {
           const ours = hands.ours(quoted);
-          return ours ? { author: addressOf(people.own, form), content: ours } : quotables.get(quoted);
+          return ours
+            ? { author: addressOf(people.own, form), content: ours.content }
+            : quotables.get(quoted);
         },
         mentioned: mentioned.map((person) => addressOf(person, form)),
       });
@@ -107,10 +110,18 @@ export function makeDoings(hands: Stagehands): Doings {
     return { remoteJid: isGroup(chat) ? chat.id : addressOf(people.own, formIn(chat)), fromMe: true, id };
   }
 
+  /** The owner can change on the phone what the gateway sent. */
+  function ofOurs(id: string): Omit<Place, 'key'> {
+    const ours = hands.ours(id);
+    if (ours === undefined) throw new Error(`nobody said ${id}`);
+    const { chat } = ours;
+    const where = chat === null ? 'self' : 'members' in chat ? chat : people.of(chat);
+    return { chat: where, from: people.own, secret: randomBytes(32) };
+  }
+
   /** A change of what was said: one more message, that says so. */
   function change(id: string, edit: '1' | '7', content: (place: Place) => proto.IMessage): void {
-    const said = chats.get(id);
-    if (said === undefined) throw new Error(`nobody said ${id}`);
+    const said = chats.get(id) ?? ofOurs(id);
     const { chat, from } = said;
     const made = content({ ...said, key: keyIn(chat, id) });
     const mailing = { id: newId(), from, chat, content: async () => made, at: Date.now(), edit };

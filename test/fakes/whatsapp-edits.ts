@@ -6,7 +6,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { aesEncryptGCM, hkdf, proto } from '@whiskeysockets/baileys';
-import { MESSAGE_EDIT } from './whatsapp-contents.js';
+import { MESSAGE_EDIT } from './whatsapp-changes.js';
 
 export function sealedEdit(edit: {
   key: proto.IMessageKey;

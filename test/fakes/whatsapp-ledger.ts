@@ -1,6 +1,7 @@
 /** What the gateway sends to people: opened by their phones, written down once for each id, answered with receipts. */
 import type { BinaryNode, proto } from '@whiskeysockets/baileys';
-import { changeIn, MESSAGE_EDIT, REVOKE, readContent } from './whatsapp-contents.js';
+import { applyChange, changeIn } from './whatsapp-changes.js';
+import { readContent } from './whatsapp-contents.js';
 import { unsealFile } from './whatsapp-files.js';
 import { bytesOf, child, children } from './whatsapp-nodes.js';
 import { isOwn, type People, type Person } from './whatsapp-people.js';
@@ -25,7 +26,7 @@ export interface Ledger {
   take(node: BinaryNode): Promise<Taken | null>;
   /** How often a phone asked for a message again; one more. */
   askedAgain(id: string): number;
-  contentOf(id: string): proto.IMessage | undefined;
+  messageOf(id: string): SentMessage | undefined;
 }
 
 export function makeLedger(
@@ -40,7 +41,14 @@ export function makeLedger(
   /** When each was taken first: a phone keeps the place of a message that it has to ask for again. */
   const firstAt = new Map<string, number>();
   const retries = new Map<string, number>();
+  /** The changes that phones have seen, by id: another with the same is the same. */
+  const changes = new Set<string>();
   let before: Promise<unknown> = Promise.resolve();
+
+  function chatAt(to: string): SentMessage['chat'] {
+    const person = people.at(to);
+    return people.circle(to)?.group ?? (person === null || isOwn(people, person) ? null : person.peer);
+  }
 
   async function tryTo(person: Person, id: string, open: () => Promise<proto.IMessage>) {
     try {
@@ -105,7 +113,8 @@ export function makeLedger(
   }
 
   /** A change of what stands already, or a reaction; true where it was one. */
-  function applied(content: proto.IMessage, to: string): boolean {
+  function applied(content: proto.IMessage, { attrs }: BinaryNode): boolean {
+    const { id = '', to = '' } = attrs;
     if (content.reactionMessage) {
       const { key, text } = content.reactionMessage;
       // Phones find the message by its whole key, which in a group has the author (Baileys: a reaction's key).
@@ -116,19 +125,23 @@ export function makeLedger(
     }
     const change = changeIn(content);
     if (change === null) return false;
-    const changed = sent.find(({ id }) => id === change.key?.id);
-    if (changed === undefined) complain(`a change of a message that is not there: ${change.key?.id}`);
-    else if (change.type === REVOKE) changed.revoked = true;
-    else if (change.type === MESSAGE_EDIT && change.editedMessage) {
-      changed.text = readContent(change.editedMessage).text;
-      changed.edited = true;
-    }
+    if (changes.has(id)) return true;
+    changes.add(id);
+    const chat = chatAt(to);
+    const isHere = chatAt(change.key?.remoteJid ?? '') === chat;
+    const changed = sent.find((each) => isHere && each.id === change.key?.id && each.chat === chat);
+    // Phones wait for what they could not read, and know nothing yet that could be changed.
+    const isAwaited = changed === undefined && times.has(change.key?.id ?? '');
+    const how = { edit: attrs.edit, isAgain: (times.get(id) ?? 0) > 1, now: Date.now() };
+    const fault = isAwaited ? null : applyChange(changed, change, how);
+    if (fault !== null) complain(`${fault}: ${change.key?.id}`);
     return true;
   }
 
   async function take(node: BinaryNode): Promise<Taken | null> {
     const { id = '', to = '' } = node.attrs;
     const group = people.circle(to)?.group ?? null;
+    const chat = chatAt(to);
     const { readers, puzzled, content: said } = await open(node, group);
     const person = people.at(to);
     const alone = person === null ? group?.members.length === 0 : isOwn(people, person);
@@ -140,14 +153,17 @@ export function makeLedger(
     times.set(id, (times.get(id) ?? 0) + 1);
     if (!firstAt.has(id)) firstAt.set(id, Date.now());
     const known = sent.find((one) => one.id === id);
-    if (known !== undefined) known.times = times.get(id) ?? 1;
-    if (known !== undefined || content === null || applied(content, to)) return taken;
+    if (known !== undefined) {
+      known.times = times.get(id) ?? 1;
+      known.content = content ?? known.content;
+    }
+    if (known !== undefined || content === null || applied(content, node)) return taken;
     const { file, ...reading } = readContent(content);
     const at = firstAt.get(id) ?? Date.now();
     const message: SentMessage = {
       id,
       to,
-      chat: group ?? (person === null || isOwn(people, person) ? null : person.peer),
+      chat,
       ...reading,
       file: await fileOf(file),
       at,
@@ -183,7 +199,7 @@ export function makeLedger(
       return count;
     },
 
-    contentOf: (id) => sent.find((one) => one.id === id)?.content,
+    messageOf: (id) => sent.find((one) => one.id === id),
   };
 }
 

@@ -102,9 +102,10 @@ export interface SentMessage {
   acked: boolean;
   /** The connection ended between taking it and that word: the sender cannot know that it was taken. */
   cut: boolean;
-  /** Its text was changed since. */
+  /** Its text was changed since, in time. */
   edited: boolean;
   revoked: boolean;
+  /** As it came last; a change is a message of its own. */
   content: proto.IMessage;
 }
 
@@ -254,7 +255,7 @@ export interface FakeWhatsApp {
   /** Pictures of one album: the message that announces it, then each picture; the first has the words. */
   sayAlbum(album: Omit<Saying, 'image'> & { images: Enclosure[] }): Said[];
   /**
-   * By its id. As phones send it since May 2026, encrypted with the message's own secret; `plain`: as before. `forms`: in
+   * By its id; of a message of ours: the owner, on the phone. As phones send it since May 2026, encrypted with the message's own secret; `plain`: as before. `forms`: in
    * which form of address the author and the editor stand in the key; as in the chat unless set.
    */
   edit(said: Pick<Said, 'id'>, text: string, how?: 'plain' | { forms: ['lid' | 'pn', 'lid' | 'pn'] }): void;

@@ -63,7 +63,7 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
       if (linked === null) throw new Error('no gateway is linked');
       return linked;
     },
-    ours: ledger.contentOf,
+    ours: ledger.messageOf,
     askedAgain: ledger.askedAgain,
     takeDoubling: trouble.meetsDelivery,
   });

@@ -291,7 +291,7 @@ describe('what /reset forgot', () => {
     expect(await timesIn('question a')).toBe(0);
     expect(await isKnown(message('m-a', 'question a'))).toBe(true);
     expect(await timesIn('question a')).toBe(0);
-    expect(await store.delivery(1), 'it is not sent once more, empty').toBeNull();
+    expect(await store.delivery('1'), 'it is not sent once more, empty').toBeNull();
     const replyTo = { platformMessageId: 'p-a', senderName: 'Bot', text: 'x', ours: true };
     await receive(store, [message('r', 'this one', { replyTo })]);
     expect((await begun(store, 'r')).waiting[0]?.replyTo?.personaId).toBe('default');

@@ -129,7 +129,7 @@ describe('refused is', () => {
     await (await place.open({ migrationsFolder: newer })).close();
     await expect(place.open()).rejects.toMatchObject({
       code: 'store_newer',
-      message: expect.stringMatching(/0101_more.*0018_anew.*newer version.*backup/),
+      message: expect.stringMatching(/0101_more.*0019_shown_at.*newer version.*backup/),
     });
     await (await place.open({ migrationsFolder: newer })).close();
   });

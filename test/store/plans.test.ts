@@ -544,7 +544,7 @@ async function useRest(store: Store): Promise<void> {
   await store.task({ key: 'k' });
   await store.tasksElsewhere(CHAT);
   await store.newest('test');
-  await store.delivery(1);
+  await store.delivery('1');
   await store.setValues(
     { stateOf: 'test' },
     new Map([

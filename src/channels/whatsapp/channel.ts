@@ -3,9 +3,11 @@ import type { proto, WASocket } from '@whiskeysockets/baileys';
 import { LRUCache } from 'lru-cache';
 import type { Channel } from '../../core/channel.js';
 import { onAbort } from '../../core/clock.js';
+import { locks } from '../../core/concurrency.js';
 import { describe, Fault } from '../../core/errors.js';
 import { withSpeakerName } from '../kit/outgoing.js';
 import { createState, type State } from '../kit/supervise.js';
+import { reactionTo } from './changes.js';
 import { isEndOfConnection, isOfLibrary, silenceLibsignal } from './connection.js';
 import { check, meIn } from './credentials.js';
 import { createDirectory, createGroups, createSecrets } from './directory.js';
@@ -15,7 +17,7 @@ import type { WhatsAppHost } from './options.js';
 import { compose } from './outbound.js';
 import { createReconnecting } from './reconnect.js';
 import { createRestrictions } from './restrictions.js';
-import { reactionTo, type SendContext, send } from './send.js';
+import { edit, remove, type SendContext, send } from './send.js';
 
 export type WhatsApp = ReturnType<typeof createWhatsApp>;
 
@@ -48,7 +50,10 @@ export function createWhatsApp(host: WhatsAppHost) {
     compose,
     status() {
       const now = status.status();
-      return now.connected ? { ...now, lastError: restrictions.reason() ?? now.lastError } : now;
+      if (!now.connected) return now;
+      // Known at once when a connection ends, as an answer that it cut off may depend on it.
+      if (connections.open() === null) return { ...now, connected: false };
+      return { ...now, lastError: restrictions.reason() ?? now.lastError };
     },
 
     names() {
@@ -70,12 +75,17 @@ export function createWhatsApp(host: WhatsAppHost) {
     send: (to, part, options) =>
       send(sender, connections.open(), to, withSpeakerName(part, options), options),
 
+    edit: (to, id, part, options) =>
+      edit(sender, connections.open(), to, id, withSpeakerName(part, options), options),
+
+    remove: (to, id, options) => remove(sender, connections.open(), to, id, options),
+
     async react(to, id, emoji, options) {
-      const content = reactionTo(directory, to, id, emoji, clock.now());
-      if (content === null)
+      const reaction = reactionTo(directory, to, id, emoji, clock.now());
+      if (reaction === null)
         return { kind: 'refused', reason: `WhatsApp’s message ${id} is not known any more` };
       const none = { text: '', marks: [] };
-      return send(sender, connections.open(), to, none, { ...options, replyTo: null }, content);
+      return send(sender, connections.open(), to, none, { ...options, replyTo: null }, reaction);
     },
 
     async stop() {
@@ -137,7 +147,7 @@ function createParts(host: WhatsAppHost, status: State, takesIn: () => boolean, 
   });
   const restrictions = createRestrictions(state, clock, log);
   const sent = new LRUCache<string, proto.IMessage>({ max: MOST_SENT });
-  const sender: SendContext = { status, directory, sent, restrictions, clock, log };
+  const sender: SendContext = { status, directory, sent, restrictions, inTurn: locks(), clock, log };
   const connections = createReconnecting({ host, intake, groups, sender, takesIn, signal });
   return { groups, secrets, intake, sender, connections };
 }

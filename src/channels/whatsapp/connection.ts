@@ -59,11 +59,13 @@ export function connect(parts: ConnectParts) {
     shouldIgnoreJid: (jid) => jid === 'status@broadcast' || /@(newsletter|bot)$/.test(jid),
   });
 
+  let isOver = false;
   let resolveEnded: (reason: unknown) => void = () => {};
   const ended = new Promise<unknown>((resolve) => {
     resolveEnded = resolve;
   });
   function finish(reason: unknown): void {
+    isOver = true;
     acks.cutOff();
     resolveEnded(reason);
   }
@@ -94,7 +96,7 @@ export function connect(parts: ConnectParts) {
       .catch(() => {})
       .finally(cancel);
   }
-  return { socket, credentials, acks, ended, end };
+  return { socket, credentials, acks, ended, isOver: () => isOver, end };
 }
 
 /**

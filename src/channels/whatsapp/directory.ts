@@ -30,6 +30,7 @@ export function createDirectory() {
   const forms = new LRUCache<string, string>({ max: 2 * MOST_PEOPLE });
   const messages = new LRUCache<string, Quotable>({ max: MOST_MESSAGES });
   const lifetimes = new LRUCache<string, number>({ max: MOST_PEOPLE });
+  const gone = new LRUCache<string, true>({ max: MOST_MESSAGES });
   const quotable = (chat: string, id: string): Quotable | null => messages.get(`${chat} ${id}`) ?? null;
 
   return {
@@ -48,6 +49,11 @@ export function createDirectory() {
       for (const chat of chats) if (key.id) messages.set(`${chat} ${key.id}`, kept);
     },
     quotable,
+    /** Somebody deleted these messages for everybody. */
+    noteGone(ids: string[]): void {
+      for (const id of ids) gone.set(id, true);
+    },
+    isGone: (id: string): boolean => gone.has(id),
     authorOf: (chat: string, id: string): string | null => quotable(chat, id)?.author ?? null,
     /** Lifetime of messages in a chat ("disappearing messages"), in seconds; 0: no limit. */
     noteLifetime(chats: string[], seconds: number): void {

@@ -75,8 +75,11 @@ export function numberOf({ phone, lid }: Person): string {
 /** Prefix of the ids of web clients. */
 const WEB = '3EB0';
 const MARK_LENGTH = 8;
+const PREFIX_LENGTH = WEB.length + MARK_LENGTH;
 /** 22 characters in all, as usual; enough for numbers up to 10¹². */
 const NUMBER_LENGTH = 10;
+/** Of a time in ms, in hexadecimal digits. */
+const TIME_LENGTH = 11;
 
 export function markOf(identityKey: Uint8Array): string {
   return createHash('sha256').update(identityKey).digest('hex').slice(0, MARK_LENGTH).toUpperCase();
@@ -100,9 +103,25 @@ export function isOwnId(mark: string, id: string): boolean {
 /** The inverse of `messageId`; null for ids of others. */
 export function keyOf(mark: string, id: string): string | null {
   if (!isOwnId(mark, id)) return null;
-  const tail = id.slice(WEB.length + MARK_LENGTH);
+  const tail = id.slice(PREFIX_LENGTH);
   if (tail.startsWith('K')) return Buffer.from(tail.slice(1), 'hex').toString();
   return /^[0-9A-F]{10}$/.test(tail) ? String(Number.parseInt(tail, 16)) : null;
+}
+
+/** Id of an edit of our message, made at that time, or of its deletion (null). Neither sign is a hexadecimal digit. */
+export function changeId(mark: string, changed: string, editedAt: number | null): string {
+  const sign = editedAt === null ? 'Z' : `X${editedAt.toString(16).padStart(TIME_LENGTH, '0')}`;
+  const tail = isOwnId(mark, changed) ? changed.slice(PREFIX_LENGTH) : '';
+  return `${WEB}${mark}${sign}${tail}`.toUpperCase();
+}
+
+/** The message that is changed by one with this id; null for other ids. */
+export function changedBy(mark: string, id: string): { id: string; kind: 'edit' | 'deletion' } | null {
+  if (!isOwnId(mark, id)) return null;
+  const [, edit, deletion] = /^(?:X[0-9A-F]{11}(.+)|Z(.+))$/.exec(id.slice(PREFIX_LENGTH)) ?? [];
+  const of = (tail: string) => `${WEB}${mark}${tail}`;
+  if (edit !== undefined) return { id: of(edit), kind: 'edit' };
+  return deletion === undefined ? null : { id: of(deletion), kind: 'deletion' };
 }
 
 /** A group is `1203…@g.us`, an older one `<phone>-<time>@g.us`. */

@@ -220,7 +220,8 @@ function changeIn(
   }
   const content = contentOf(change.editedMessage);
   const said = content && saidIn(content);
-  if (change.type !== MESSAGE_EDIT || !said || !isTheirOwn) return null;
+  // The owner can edit on the phone what we said: that is nobody's message.
+  if (change.type !== MESSAGE_EDIT || !said || !isTheirOwn || known.sentByUs(id)) return null;
   return {
     kind: 'edit',
     chat,

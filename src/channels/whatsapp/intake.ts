@@ -146,6 +146,7 @@ function nameOf({ key }: WAMessage): string {
 }
 
 function remember(directory: Directory, event: InboundEvent, message: WAMessage): void {
+  if (event.kind === 'deleted') directory.noteGone(event.platformMessageIds);
   if (event.kind !== 'message') return;
   const { chat, sender, platformMessageId: id } = event;
   const chats = [chat.address, chat.otherAddress].filter((address) => address !== undefined);

@@ -112,7 +112,7 @@ export function createReconnecting(parts: ReconnectParts) {
   }
 
   return {
-    open: (): WhatsAppConnection | null => (isOpen ? current : null),
+    open: (): WhatsAppConnection | null => (isOpen && current?.isOver() === false ? current : null),
     linkCode: (phone: string): Promise<string> => linkCodeOver(current, phone),
     /** Ends the present connection; a new one follows. */
     renew: (reason: Error): void => current?.end(reason),

@@ -1,8 +1,8 @@
-/** Sends messages and reactions and waits for WhatsApp's ack. Every try has the same id. */
+/** Sends messages and changes of them, and waits for WhatsApp's ack. Every try of a message has the same id. */
 import {
   generateWAMessageContent,
   generateWAMessageFromContent,
-  proto,
+  type proto,
   type SocketConfig,
   type WAMessage,
   type WASocket,
@@ -10,13 +10,15 @@ import {
 import type { LRUCache } from 'lru-cache';
 import type { Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import { type Clock, onAbort, withDeadline } from '../../core/clock.js';
+import type { Exclusive } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { readOutgoing } from '../kit/outgoing.js';
 import type { State } from '../kit/supervise.js';
+import { type Change, deletionOf, editOf, isDeletable, isEditable } from './changes.js';
 import { type Ack, libraryLog, statusOf, type WhatsAppConnection } from './connection.js';
 import type { Directory } from './directory.js';
-import { keyOf, markOf, messageId } from './ids.js';
+import { changedBy, keyOf, markOf, messageId } from './ids.js';
 import { messageContent } from './outbound.js';
 import type { Restrictions } from './restrictions.js';
 
@@ -41,25 +43,27 @@ export interface SendContext {
   /** Recently sent messages, by id: a peer that could not decrypt one asks for it again. */
   sent: LRUCache<string, proto.IMessage>;
   restrictions: Restrictions;
+  /** Changes of one message are written in turn: the last is what is shown. */
+  inTurn: Exclusive;
   clock: Clock;
   log: Log;
 }
 
-/** `given` is sent unchanged, instead of the part. */
+/** `change` is sent unchanged, instead of the part. */
 export async function send(
   sender: SendContext,
   connection: WhatsAppConnection | null,
   to: Recipient,
   part: Part,
   { replyTo, key, signal }: SendOptions,
-  given?: proto.IMessage,
+  change?: Change,
 ): Promise<SendResult> {
   if (connection === null) {
     const why = sender.status.status().lastError ?? 'not connected yet';
     return unreachable(`no connection to WhatsApp: ${why}`);
   }
-  const { socket, acks, credentials } = connection;
-  const id = messageId(markOf(credentials.auth.creds.signedIdentityKey.public), key);
+  const { socket, acks } = connection;
+  const id = change?.id ?? messageId(markIn(connection), key);
   if (signal.aborted) return unreachable('the gateway stops');
   const pause = sender.restrictions.leftFor(to.address);
   if (pause > 0) return paused(sender, pause);
@@ -67,10 +71,16 @@ export async function send(
   if (read && read.kind !== 'read') return read;
   const bytes = read?.bytes ?? null;
   const { ack, forget } = acks.expect(id);
+  let isBegun = false;
   async function write(): Promise<Ack> {
-    const message = given ?? (await written());
+    const message = change?.message ?? (await written());
     sender.sent.set(id, message);
-    await socket.relayMessage(to.address, message, { messageId: id });
+    const edit = change?.kind === undefined ? {} : { additionalAttributes: { edit: change.kind } };
+    await sender.inTurn(change?.of ?? id, async () => {
+      if (signal.aborted) return;
+      isBegun = true;
+      await socket.relayMessage(to.address, message, { messageId: id, ...edit });
+    });
     return ack;
   }
   async function written(): Promise<proto.IMessage> {
@@ -83,8 +93,8 @@ export async function send(
     // harm: with the same id it is the same message.
     const work = Promise.race([write(), ack]);
     const outcome = await within(sender.clock, timeout, signal, work);
-    if (typeof outcome === 'string') return unreachable(outcome);
-    if (outcome.kind === 'cut off') return unreachable('the connection to WhatsApp ended');
+    if (typeof outcome === 'string') return unreachable(outcome, isBegun);
+    if (outcome.kind === 'cut off') return unreachable('the connection to WhatsApp ended', isBegun);
     if (outcome.kind === 'refused') {
       return refused(sender, to, outcome.code, `WhatsApp did not take the message (${outcome.code})`);
     }
@@ -94,7 +104,7 @@ export async function send(
     // The code of a refused request is in `data`.
     const data = typeof error === 'object' && error !== null && 'data' in error ? error.data : undefined;
     const words = `WhatsApp did not take the message: ${describe(error)}`;
-    if (typeof data !== 'number' || statusOf(error) === 428) return unreachable(words);
+    if (typeof data !== 'number' || statusOf(error) === 428) return unreachable(words, isBegun);
     return refused(sender, to, data, `${words} (${data})`);
   } finally {
     forget();
@@ -163,26 +173,67 @@ function paused({ restrictions, clock }: SendContext, pause: number): SendResult
   };
 }
 
-/** `taken: 'no'`, because a resend is never shown twice: WhatsApp recognises its id. */
-function unreachable(reason: string): Extract<SendResult, { kind: 'unreachable' }> {
-  return { kind: 'unreachable', reason, taken: 'no' };
+/** A resend is never shown twice, as WhatsApp recognises its id; but it is the first try whose words are shown. */
+function unreachable(reason: string, isBegun = false): Extract<SendResult, { kind: 'unreachable' }> {
+  return { kind: 'unreachable', reason, taken: isBegun ? 'unknown' : 'no' };
 }
 
-/** Our reaction, a message of its own; null if the message it is for is no longer known. */
-export function reactionTo(
-  directory: Directory,
-  { address, kind }: Recipient,
+/** Replaces the words of a message. An edit that is too late is not tried: phones would not follow it. */
+export async function edit(
+  sender: SendContext,
+  connection: WhatsAppConnection | null,
+  to: Recipient,
   id: string,
-  emoji: string,
-  senderTimestampMs: number,
-): proto.IMessage | null {
-  const known = directory.quotable(address, id)?.key;
-  // In a group the key needs the author, so only a message received since the start can be named.
-  const key = known ?? (kind === 'direct' ? { remoteJid: address, fromMe: false, id } : null);
-  if (key === null) return null;
-  return {
-    reactionMessage: proto.Message.ReactionMessage.create({ key, text: emoji, senderTimestampMs }),
-  };
+  part: Part,
+  options: SendOptions,
+): Promise<SendResult> {
+  const { directory, clock, log, sent } = sender;
+  if (directory.isGone(id)) return { kind: 'refused', reason: 'the message was deleted' };
+  if (part.file !== undefined) return { kind: 'refused', reason: 'a message with a file is not edited' };
+  // Without a connection it would wait, and may then be too late.
+  if (connection === null) return send(sender, connection, to, part, options);
+  const now = clock.now();
+  if (!isEditable(options.createdAt, now)) {
+    return { kind: 'refused', reason: 'WhatsApp edits messages for 15 minutes only' };
+  }
+  const { socket } = connection;
+  const words = await protocolContent(log, socket, part, null);
+  const result = await send(
+    sender,
+    connection,
+    to,
+    part,
+    options,
+    editOf(to.address, id, { words, now, mark: markIn(connection) }),
+  );
+  if (result.kind !== 'sent') return result;
+  // A phone that asks for the message itself gets its newest words, too.
+  sent.set(id, words);
+  socket.messageRetryManager?.addRecentMessage(to.address, id, words);
+  return { kind: 'sent', platformMessageId: id };
+}
+
+/** For everybody. False if that is not certain. */
+export async function remove(
+  sender: SendContext,
+  connection: WhatsAppConnection | null,
+  to: Recipient,
+  id: string,
+  options: SendOptions,
+): Promise<boolean> {
+  if (connection === null || !isDeletable(options.createdAt, sender.clock.now())) return false;
+  const nothing = { text: '', marks: [] };
+  const deletion = deletionOf(to.address, id, markIn(connection));
+  const result = await send(sender, connection, to, nothing, { ...options, replyTo: null }, deletion);
+  if (result.kind !== 'sent') {
+    const fields = { channel: 'whatsapp', chat: to.address, reason: 'reason' in result ? result.reason : '' };
+    sender.log.debug(fields, 'removing a message failed');
+  }
+  return result.kind === 'sent';
+}
+
+function markIn({ credentials }: WhatsAppConnection): string {
+  return markOf(credentials.auth.creds.signedIdentityKey.public);
 }
 
 /**
@@ -190,25 +241,28 @@ export function reactionTo(
  * Looks in memory, then in the store, by the key in its id. Never rejects: if absent, it is not resent.
  */
 export function resending(
-  { sent, log }: SendContext,
+  { sent, clock, log }: SendContext,
   sentPart: (key: string) => Promise<Part | null>,
   signal: AbortSignal,
   mark: string,
   socket: () => WASocket,
 ): SocketConfig['getMessage'] {
-  async function made(id: string): Promise<proto.IMessage | undefined> {
-    const key = keyOf(mark, id);
+  async function made(address: string, id: string): Promise<proto.IMessage | undefined> {
+    const change = changedBy(mark, id);
+    if (change?.kind === 'deletion') return deletionOf(address, change.id, mark).message;
+    const key = keyOf(mark, change?.id ?? id);
     const part = key === null ? null : await sentPart(key);
     if (part === null) return undefined;
     const file = part.file && (await readOutgoing(part.file, UPLOADS, signal));
     if (file && file.kind !== 'read') return undefined;
-    return protocolContent(log, socket(), part, file?.bytes ?? null);
+    const words = await protocolContent(log, socket(), part, file?.bytes ?? null);
+    return change ? editOf(address, change.id, { words, now: clock.now(), mark }).message : words;
   }
 
-  return async ({ id }) => {
+  return async ({ remoteJid, id }) => {
     if (!id) return undefined;
     try {
-      return sent.get(id) ?? (await made(id));
+      return sent.get(id) ?? (await made(remoteJid ?? '', id));
     } catch (error) {
       log.debug({ channel: 'whatsapp', reason: describe(error) }, 'restoring a message to resend failed');
       return undefined;

@@ -58,7 +58,8 @@ export function recipientOf({ address, threadId, kind }: Delivery): Recipient {
 
 export function optionsOf(sender: Sender, entry: Delivery): SendOptions {
   const key = entry.shown?.key ?? String(entry.id);
-  return optionsFor(entry, key, entry.createdAt, entry.attempts, sender.cuttingOff);
+  const createdAt = entry.shown?.sentAt ?? entry.createdAt;
+  return optionsFor(entry, key, createdAt, entry.attempts, sender.cuttingOff);
 }
 
 export function optionsFor(

@@ -78,6 +78,17 @@ export async function sendShown(
   return settle(sender, delivery, result);
 }
 
+const NOT_CONNECTED = {
+  kind: 'unreachable',
+  reason: 'there is no connection to delete a message with',
+  taken: 'no',
+} as const;
+
+/** Whether removing it may succeed later. */
+function isOutOfReach({ cuttingOff }: Sender, channel: Channel): boolean {
+  return cuttingOff.aborted || !channel.status().connected;
+}
+
 function forget(sender: Sender, { shown }: Delivery): void {
   if (shown) sender.shown.delete(shown.key);
 }
@@ -93,6 +104,7 @@ async function complete(
   const options = optionsOf(sender, delivery);
   if (isBlank(body)) {
     const isGone = await channel.remove?.(recipientOf(delivery), platformMessageId, options);
+    if (!isGone && isOutOfReach(sender, channel)) return settle(sender, delivery, NOT_CONNECTED);
     // An answer that was taken back must not stay legible, where the platform deletes it no more.
     if (!isGone && delivery.origin.startsWith('undo:')) {
       await channel.edit?.(recipientOf(delivery), platformMessageId, DASH, options);
@@ -103,7 +115,8 @@ async function complete(
   if (result?.kind !== 'refused') return result ? settle(sender, delivery, repeatable(result)) : false;
   const fields = { chat: chatId, delivery: id, reason: result.reason };
   log.info(fields, 'a shown reply could not be edited; sending it again');
-  await sendAnew(sender, { ...delivery, shown: { platformMessageId, key: options.key } }, channel);
+  const { key, createdAt: sentAt } = options;
+  await sendAnew(sender, { ...delivery, shown: { platformMessageId, key, sentAt } }, channel);
   return false;
 }
 
@@ -120,7 +133,12 @@ async function sendAnew(sender: Sender, delivery: Delivery, channel: Channel): P
       await insist(sender, () => store.settle(delivery.id, retry, now));
       return;
     }
-    if (there !== null) await channel.remove?.(recipientOf(entry), there, optionsOf(sender, entry));
+    const isGone =
+      there === null || (await channel.remove?.(recipientOf(entry), there, optionsOf(sender, entry)));
+    if (!isGone && isOutOfReach(sender, channel)) {
+      await settle(sender, delivery, NOT_CONNECTED);
+      return;
+    }
     forget(sender, entry);
   }
   const ids = entries.map(({ id }) => id);

@@ -255,8 +255,8 @@ export function fileContract(under: StoreUnderTest): void {
     const id = (await nextOf(under.store))?.id ?? 0;
     await under.store.claimDelivery(id, lease());
     await under.store.settle(id, { kind: 'sent', platformMessageId: '77' }, NOW);
-    expect(await under.store.delivery(id)).toMatchObject({ id, chatId: CHAT, body: { text: 'a' } });
-    expect(await under.store.delivery(id + 1)).toBeNull();
+    expect(await under.store.delivery(String(id))).toMatchObject({ id, chatId: CHAT, body: { text: 'a' } });
+    expect(await under.store.delivery(String(id + 1))).toBeNull();
   });
 
   describe('what a channel keeps for itself', () => {

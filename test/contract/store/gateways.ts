@@ -105,7 +105,7 @@ export function gatewayContract(under: StoreUnderTest): void {
       expect(await nextOf(b, CHAT, other, LATE)).toMatchObject({ uncertainCrashes: 1, attempts: 2 });
       await b.settle(first, { kind: 'sent', platformMessageId: '900' }, LATE);
       await a.settle(first, { kind: 'sent', platformMessageId: '901' }, LATE);
-      expect(await a.delivery(first)).not.toMatchObject({ platformMessageId: '901' });
+      expect(await a.delivery(String(first))).not.toMatchObject({ platformMessageId: '901' });
       expect((await nextOf(a, CHAT, 'a', LATE))?.body.text).toBe('two');
     });
 
@@ -139,11 +139,11 @@ export function gatewayContract(under: StoreUnderTest): void {
       await a.claimDelivery(entry, lease('a'));
       expect(await recovered(b, 'b')).toEqual({ rooms: [`${CHAT}/5`], commands: [], chats: [], alarms: [] });
       expect(await a.hold(turn.claim, NOW + MINUTE)).toBe(true);
-      expect(await a.delivery(entry)).toMatchObject({ uncertainCrashes: 0 });
+      expect(await a.delivery(String(entry))).toMatchObject({ uncertainCrashes: 0 });
       const late = await recovered(b, 'b', LATE);
       expect(late.rooms).toContain(CHAT);
       expect(late).toMatchObject({ commands, chats: ['test_2'] });
-      expect(await b.delivery(entry)).toMatchObject({ uncertainCrashes: 1 });
+      expect(await b.delivery(String(entry))).toMatchObject({ uncertainCrashes: 1 });
       expect(await finish(a, turn, 't1')).toBe('lost');
       expect((await claimed(b, CHAT, 'b', LATE)).turn).toMatchObject({ crashes: 1 });
       expect(await b.takeCommand(commands[0]?.id ?? 0, lease('b', LATE))).toMatchObject({ crashes: 1 });

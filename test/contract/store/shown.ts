@@ -70,12 +70,13 @@ export function shownContract(under: StoreUnderTest): void {
       const entry = await next();
       expect(entry).toMatchObject({
         body: { text: 'Hello' },
-        shown: { platformMessageId: '900', key: 'k' },
+        shown: { platformMessageId: '900', key: 'k', sentAt: NOW - 5 },
         attempts: 0,
         createdAt: NOW,
       });
       expect(await under.store.claimDelivery(entry?.id ?? 0, lease())).toBe(true);
       await under.store.settle(entry?.id ?? 0, { kind: 'sent', platformMessageId: '900' }, NOW);
+      expect(await under.store.delivery('k')).toMatchObject({ id: entry?.id, shown: { sentAt: NOW - 5 } });
       const further = await next();
       expect(further).toMatchObject({ body: { text: 'more' }, part: 1 });
       expect(further?.shown).toBeUndefined();
@@ -127,6 +128,8 @@ export function shownContract(under: StoreUnderTest): void {
       await finish(under.store, turn, 't1', { deliveries: [delivery(ORIGIN, 'Hello')] });
       await under.store.settle([(await next())?.id ?? 0], { kind: 'unsent' }, NOW);
       expect(await next()).not.toHaveProperty('mark');
+      expect(await next()).not.toHaveProperty('shown');
+      expect(await under.store.delivery('k')).toBeNull();
     });
 
     it('that does not stand there any more is as if it had never been sent', async () => {
