@@ -1,14 +1,31 @@
-/** The files of recorded turns: read, and removed when old. */
+/** The files of recorded turns, `data/replay/<chat_id>/<persona_id>/<start of the first>.turns.gz`: read, and removed when old. */
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { constants, gunzip } from 'node:zlib';
 import { isMissing, namesIn, nullIfMissing } from '../core/file-access.js';
+import { nameOnDisk } from '../core/file-names.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { TurnRecord } from '../core/journal.js';
-import { ENDING, folderOf, nameAt } from './paths.js';
 
 export const VERSION = 3;
+
+/** Throws for an invalid folder name: then the store was tampered with. */
+export function folderOf(folder: string, chatId: ChatId, personaId: PersonaId | null): string {
+  const names = personaId === null ? [chatId] : [chatId, personaId];
+  const wrong = names.find((name) => !/^[^./\\\0][^/\\\0]*$/u.test(name));
+  if (wrong !== undefined) throw new Error(`${JSON.stringify(wrong)} names no folder of records`);
+  const chat = join(folder, chatId);
+  return personaId === null ? chat : join(chat, nameOnDisk(chat, personaId));
+}
+
+/** A file of records: gzip members, each one line of JSON. */
+export const ENDING = '.turns.gz';
+
+/** As names of files begin: they sort by it. */
+export function nameAt(at: number): string {
+  return new Date(at).toISOString().replaceAll(/[-:Z]/g, '');
+}
 
 const uncompressed = promisify(gunzip);
 

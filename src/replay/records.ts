@@ -23,8 +23,7 @@ import type {
 } from '../core/journal.js';
 import type { Log } from '../core/log.js';
 import type { ModelClient, ModelEvent, ModelMessage } from '../core/model.js';
-import { trimRecords, VERSION } from './files.js';
-import { ENDING, folderOf, nameAt } from './paths.js';
+import { ENDING, folderOf, nameAt, trimRecords, VERSION } from './files.js';
 
 /** Only a stuck disk lets so many pile up. */
 const MOST_WAITING = 500;

@@ -5,10 +5,10 @@ import type { CommandEffect } from '../core/store.js';
 import { batchOf, isUntouched, onScreen, removalOf, unsay } from './anew.js';
 import { findChat, targetIn } from './chats.js';
 import * as db from './db.js';
-import { forgetFiles } from './forgotten-files.js';
 import { putDeliveries } from './outbox.js';
 import { endOffersOf } from './questions.js';
 import { moveFence, reviseRoom } from './transcript.js';
+import { forgetFiles } from './values.js';
 
 /** Of the exchange: the messages of people that no other answer answers, too. */
 const QUESTIONS = `

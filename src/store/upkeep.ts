@@ -11,7 +11,6 @@ import type { Phrase } from '../core/phrase.js';
 import type { OperatorStore, UpkeepStore } from '../core/store.js';
 import * as db from './db.js';
 import { stillHeard } from './feeds.js';
-import { filesIn, forgetFiles } from './forgotten-files.js';
 import { changingEntries, endSends, forgetMessageEntries, SEND_END, type SendEnd } from './journal.js';
 import { NO_WORDS } from './outbox.js';
 import { type Bounds, batchEnd, type KeyPath } from './sql.js';
@@ -27,6 +26,7 @@ import {
   ofTheChat,
   TABLES,
 } from './tables.js';
+import { filesIn, forgetFiles } from './values.js';
 
 /** The batches of a table; a short one is a single batch without bounds. */
 async function* batches(

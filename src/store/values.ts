@@ -1,9 +1,17 @@
-/** The small ports: usage per day, settings, and what a channel needs at start. */
+/** The small ports: usage per day, settings, and what a channel needs at start; and the list of forgotten files. */
 
 import type { Zone } from '../core/dates.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import type { StoredAttachment } from '../core/media.js';
 import type { Usage } from '../core/model.js';
-import type { Amount, ChannelStore, UsageStore, ValueScope, ValueStore } from '../core/store.js';
+import {
+  type Amount,
+  type ChannelStore,
+  FORGOTTEN_FILES,
+  type UsageStore,
+  type ValueScope,
+  type ValueStore,
+} from '../core/store.js';
 import * as db from './db.js';
 import { deliveryOf, NEWEST_ENTRIES } from './outbox.js';
 import { addTo, upsert } from './sql.js';
@@ -147,4 +155,23 @@ export function channelStore(database: db.Database): ChannelStore {
       }),
     delivery: (key) => database.look(() => deliveryOf(key)),
   };
+}
+
+// ── Files of messages that are forgotten: listed within the transaction, and deleted later ────────────────
+
+type KeptFile = Extract<StoredAttachment['outcome'], { kind: 'kept' }>;
+
+export function filesIn(attachments: unknown, which: (file: KeptFile) => boolean): string[] {
+  if (typeof attachments !== 'string') return [];
+  return (JSON.parse(attachments) as StoredAttachment[]).flatMap(({ outcome }) =>
+    outcome?.kind === 'kept' && which(outcome) ? [outcome.file] : [],
+  );
+}
+
+/** Notes the files of these messages, to be deleted. To be called within a transaction. */
+export function* forgetFiles(attachments: readonly (string | null)[]): db.Verb<void> {
+  const files = attachments.flatMap((of) => filesIn(of, () => true));
+  if (files.length === 0) return;
+  const noted: string[] = JSON.parse((yield* findSetting(FORGOTTEN_FILES)) ?? '[]');
+  yield* setSetting(FORGOTTEN_FILES, JSON.stringify([...noted, ...files]));
 }
