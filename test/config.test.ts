@@ -266,7 +266,7 @@ channels: { whatsapp: { enabled: true } }`);
   terminal: { streaming: true }`);
     const { telegram, discord, whatsapp, terminal } = config.channels;
     const ways = [telegram, discord, whatsapp, terminal].map((each) => each?.streaming);
-    expect(ways).toEqual(['draft', 'off', 'off', 'edit']);
+    expect(ways).toEqual(['draft', 'off', 'edit', 'edit']);
     await expect(load(`channels: { discord: { token: "${BOT}", streaming: draft } }`)).rejects.toThrow(
       'expected one of edit, off',
     );

@@ -6,6 +6,7 @@ import { discordPlatform } from '../harness/discord.js';
 import { eventually } from '../harness/gateway.js';
 import { stageOn } from '../harness/stage.js';
 import { type Stage, type StageOptions, stage } from '../harness/telegram.js';
+import { whatsappPlatform } from '../harness/whatsapp.js';
 
 const GARDEN = group(-1001234567890, 'Garden');
 const HALF = 'The old oak ';
@@ -262,4 +263,100 @@ describe('on Discord', () => {
       await discord.close();
     }
   });
+});
+
+describe('on WhatsApp', () => {
+  const PLACE = { kind: 'direct' as const, number: 1 };
+
+  async function onWhatsApp() {
+    const platform = await whatsappPlatform();
+    const whatsapp = await stageOn(platform);
+    const gateway = await whatsapp.start();
+    const standing = () => platform.shown(PLACE).map(({ text }) => text);
+    return {
+      ...{ ...whatsapp, fake: platform.whatsapp, gateway, standing },
+      ask: () => void platform.say({ from: { number: 1, name: 'Anna' }, in: PLACE, text: 'tell me' }),
+      stands: (texts: string[]) =>
+        eventually(
+          () => JSON.stringify(standing()) === JSON.stringify(texts),
+          `there stands ${texts.join(' | ')}`,
+          20_000,
+        ),
+    };
+  }
+
+  it('a reply grows in one message, every two seconds at most, and ends as the whole, with its marks', async () => {
+    const { fake, model, ask, stands, close } = await onWhatsApp();
+    try {
+      const words = Array.from({ length: 60 }, (_, n) => `word${n}`).join(' ');
+      model.reply({ text: `${words} **the end**`, chunkSize: 6, chunkDelayMs: 100 });
+      ask();
+      await stands([`${words} *the end*`]);
+      const [sent] = fake.sent;
+      const shown = [{ text: '', at: sent?.at ?? 0 }, ...fake.edits];
+      expect(shown.length).toBeGreaterThan(3);
+      for (const { text } of fake.edits.slice(0, -1)) expect(words.startsWith(text)).toBe(true);
+      // The last is the final text, which waits for nothing.
+      for (const [n, { at }] of shown.slice(0, -1).entries()) {
+        expect(at - (shown[n - 1]?.at ?? 0)).toBeGreaterThan(1_900);
+      }
+      expect(fake.sent).toHaveLength(1);
+      expect(fake.complaints).toEqual([]);
+    } finally {
+      await close();
+    }
+  });
+
+  it('what outgrows a message goes on in the next', async () => {
+    const { fake, model, ask, standing, close } = await onWhatsApp();
+    try {
+      const words = Array.from({ length: 1_000 }, (_, n) => `word${n}`).join(' ');
+      model.reply({ text: `${words} end.`, chunkSize: 400, chunkDelayMs: 500 });
+      ask();
+      await eventually(() => standing().at(-1)?.endsWith(' end.'), 'the end', 20_000);
+      expect(standing().join(' ')).toBe(`${words} end.`);
+      expect(fake.sent).toHaveLength(2);
+      expect(fake.edits.filter(({ of }) => of === fake.sent[0]?.id).length).toBeGreaterThan(1);
+      expect(fake.complaints).toEqual([]);
+    } finally {
+      await close();
+    }
+  });
+
+  it('kill -9 while half can be seen: after the restart it stands there once and whole', async () => {
+    const { fake, model, ask, standing, stands, gateway, start, close } = await onWhatsApp();
+    try {
+      const never = latch();
+      const slow = { text: WHOLE, chunkSize: 4, chunkDelayMs: 500, hold: { after: 6, until: never.opened } };
+      model.reply((_body, n) => (n === 0 ? slow : { text: WHOLE }));
+      ask();
+      await eventually(() => fake.edits.length > 0, 'half of it grows');
+      expect(standing()).toHaveLength(1);
+      await gateway.stop('SIGKILL');
+      await start();
+      await stands([WHOLE]);
+      expect(fake.sent).toHaveLength(1);
+    } finally {
+      await close();
+    }
+  });
+
+  it.each(['dropAfterTake', 'dropBeforeTake'] as const)(
+    'a connection that ends while the first half is sent (%s): it stands there once and whole',
+    async (fault) => {
+      const { fake, model, ask, stands, close } = await onWhatsApp();
+      try {
+        const more = latch();
+        model.reply(halfway(more.opened));
+        fake.faults[fault]();
+        const logins = fake.logins();
+        ask();
+        await fake.until(() => fake.logins() > logins, 'back again');
+        more.open();
+        await stands([WHOLE]);
+      } finally {
+        await close();
+      }
+    },
+  );
 });

@@ -1,12 +1,12 @@
 /** What the gateway sends to people: opened by their phones, written down once for each id, answered with receipts. */
 import type { BinaryNode, proto } from '@whiskeysockets/baileys';
-import { applyChange, changeIn } from './whatsapp-changes.js';
+import { applyChange, changeIn, MESSAGE_EDIT } from './whatsapp-changes.js';
 import { readContent } from './whatsapp-contents.js';
 import { unsealFile } from './whatsapp-files.js';
 import { bytesOf, child, children } from './whatsapp-nodes.js';
 import { isOwn, type People, type Person } from './whatsapp-people.js';
 import type { Sealed } from './whatsapp-signal.js';
-import type { Group, Reaction, SentMessage } from './whatsapp-words.js';
+import type { Edit, Group, Reaction, SentMessage } from './whatsapp-words.js';
 
 /** A message of ours that was taken. */
 export interface Taken {
@@ -22,6 +22,7 @@ export interface Taken {
 export interface Ledger {
   sent: SentMessage[];
   reactions: Reaction[];
+  edits: Edit[];
   /** Takes a stanza `<message>`; null where it is nothing that people see. */
   take(node: BinaryNode): Promise<Taken | null>;
   /** How often a phone asked for a message again; one more. */
@@ -36,6 +37,7 @@ export function makeLedger(
 ): Ledger {
   const sent: SentMessage[] = [];
   const reactions: Reaction[] = [];
+  const edits: Edit[] = [];
   /** By id, also of those that nobody could read yet. */
   const times = new Map<string, number>();
   /** When each was taken first: a phone keeps the place of a message that it has to ask for again. */
@@ -135,6 +137,8 @@ export function makeLedger(
     const how = { edit: attrs.edit, isAgain: (times.get(id) ?? 0) > 1, now: Date.now() };
     const fault = isAwaited ? null : applyChange(changed, change, how);
     if (fault !== null) complain(`${fault}: ${change.key?.id}`);
+    else if (changed && change.type === MESSAGE_EDIT)
+      edits.push({ of: changed.id, text: changed.text, at: how.now });
     return true;
   }
 
@@ -183,6 +187,7 @@ export function makeLedger(
   return {
     sent,
     reactions,
+    edits,
 
     take(node) {
       // One after the other, also where a connection ends while the next one begins.

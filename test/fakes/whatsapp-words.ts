@@ -135,6 +135,14 @@ export interface Reaction {
   emoji: string;
 }
 
+/** An edit of a message of ours that phones have followed. */
+export interface Edit {
+  /** The message's id. */
+  of: string;
+  text: string;
+  at: number;
+}
+
 /** How a connection ends at the server's will. 428 is the plain end of the connection, without a word. */
 export type CloseCode = 401 | 403 | 408 | 411 | 428 | 440 | 500 | 503 | 515;
 
@@ -285,6 +293,7 @@ export interface FakeWhatsApp {
   /** Whether people see our account as online, and the owner's phone does not ring. */
   online(): boolean;
   reactions: Reaction[];
+  edits: Edit[];
   /** What could not be understood of what we sent; empty in a good run. */
   complaints: string[];
   cdn: FakeCdn;

@@ -133,6 +133,7 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
     presences: desk.presences,
     online: desk.online,
     reactions: ledger.reactions,
+    edits: ledger.edits,
     complaints,
     cdn,
     async serveMediaHere() {

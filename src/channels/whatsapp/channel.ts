@@ -23,6 +23,8 @@ export type WhatsApp = ReturnType<typeof createWhatsApp>;
 
 /** Size of the cache of sent messages, in addition to those in the store. */
 const MOST_SENT = 500;
+/** Every edit is a message, of which WhatsApp bears fewer than other platforms. */
+const LIVE_EVERY_MS = 2_000;
 
 export function createWhatsApp(host: WhatsAppHost) {
   const { options, outward, clock, log, state } = host;
@@ -40,6 +42,7 @@ export function createWhatsApp(host: WhatsAppHost) {
   return {
     name: 'whatsapp',
     recognisesResends: true,
+    liveEveryMs: LIVE_EVERY_MS,
     typedAtMost: [65_536],
     limits: {
       messagesPerSecond: options.messagesPerSecond,

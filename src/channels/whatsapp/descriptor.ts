@@ -10,8 +10,7 @@ export const whatsapp: ChannelDescriptor<'whatsapp', typeof whatsappOptions> = {
   options: whatsappOptions,
   secrets: [],
   ids: whatsappIds,
-  // Default: replies are sent whole.
-  streaming: ['off', 'edit'],
+  streaming: ['edit', 'off'],
   // The number is usually a person's own, so unknown senders are let in only if the section says so.
   access: { direct: 'closed', groups: 'listed' },
   async create(host) {
