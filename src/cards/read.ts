@@ -132,6 +132,8 @@ function isLorebook(value: unknown): boolean {
 function lorebookOf(value: unknown): ReadFile {
   const read = readLorebook(value, '');
   if (read === null) return refused('The lorebook in it has no entries.');
+  const [over] = read.over;
+  if (over !== undefined) return refused(`The lorebook in it has ${over}.`);
   return { kind: 'lorebook', book: value, leftOut: read.leftOut };
 }
 
@@ -183,17 +185,20 @@ function cardOf(value: unknown, form: CardForm, portrait: Buffer | null): ReadFi
   const found = cardIn(value);
   if (found === null) return null;
   const { data, more } = found;
-  const leftOut = new Set<string>();
+  const book = data.character_book ?? null;
+  const lore = readLorebook(book, '');
+  const isOver = [data.alternate_greetings, data.group_only_greetings].some(
+    (greetings) => listOf(greetings).length > mostGreetings,
+  );
+  const [over] = isOver ? [`more than ${mostGreetings} greetings`] : (lore?.over ?? []);
+  if (over !== undefined) return refused(`The card has ${over}.`);
+  const leftOut = new Set(lore?.leftOut);
   const texts = shortened(withoutTags(found.texts, more, leftOut), leftOut);
-  if (listOf(data.alternate_greetings).length > mostGreetings)
-    leftOut.add(`greetings beyond ${mostGreetings}`);
   if (listOf(more.regex_scripts).length > 0) leftOut.add('regular expressions');
   if (SCRIPTS.some((name) => more[name] != null) || hasRisuScripts(more)) leftOut.add('scripts');
   const assets = listOf(data.assets).map(fieldsOf);
   if (assets.some((asset) => asset !== null && asset.type !== 'icon'))
     leftOut.add('assets that are not the portrait');
-  const book = data.character_book ?? null;
-  for (const name of readLorebook(book, '')?.leftOut ?? []) leftOut.add(name);
   const version = Number.parseFloat(textOf(fieldsOf(value)?.spec_version));
   const card: Card = {
     ...{ form, texts, book, portrait },
@@ -259,15 +264,16 @@ function withoutElement(text: string, name: string): string {
 }
 
 function shortened(texts: CardTexts, leftOut: Set<string>): CardTexts {
-  const short = (text: string) => {
+  const short = (name: string, text: string) => {
     if (text.length <= fieldChars) return text;
-    leftOut.add('the ends of long texts');
+    leftOut.add(`the end of its ${name}`);
     return cutWithMarker(text, fieldChars, 'card-field-max-chars');
   };
+  const shorter = (name: string, value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map((each) => shorter('greetings', each));
+    return typeof value === 'string' ? short(name, value) : value;
+  };
   return Object.fromEntries(
-    Object.entries(texts).map(([name, value]) => [
-      name,
-      typeof value === 'string' ? short(value) : Array.isArray(value) ? value.map(short) : value,
-    ]),
+    Object.entries(texts).map(([name, value]) => [name, shorter(name, value)]),
   ) as unknown as CardTexts;
 }

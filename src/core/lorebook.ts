@@ -101,18 +101,26 @@ export interface LoreEntrySeen {
 
 type Fields = Record<string, unknown>;
 
-/** The specification's form (V2, V3, also in `data`) or SillyTavern's. null: no lorebook. `leftOut`: names, for people. */
-export function readLorebook(value: unknown, name: string): { book: Lorebook; leftOut: string[] } | null {
+/** `leftOut`: names of parts, for people. `over`: the limits that it exceeds, and that cut it. */
+interface ReadLorebook {
+  book: Lorebook;
+  leftOut: string[];
+  over: string[];
+}
+
+/** The specification's form (V2, V3, also in `data`) or SillyTavern's. null: no lorebook. */
+export function readLorebook(value: unknown, name: string): ReadLorebook | null {
   const outer = fieldsOf(value);
   const found = outer?.spec === 'lorebook_v3' ? fieldsOf(outer.data) : outer;
   if (!found || typeof found.entries !== 'object' || found.entries === null) return null;
   const isList = Array.isArray(found.entries);
   const given: unknown[] = isList ? (found.entries as unknown[]) : Object.values(found.entries);
   const leftOut = new Set<string>();
-  if (given.length > LORE_LIMITS.entries) leftOut.add(`lore entries beyond ${LORE_LIMITS.entries}`);
+  const over = new Set<string>();
+  if (given.length > LORE_LIMITS.entries) over.add('more than 5,000 lore entries');
   const entries = given.slice(0, LORE_LIMITS.entries).flatMap((each) => {
     const fields = fieldsOf(each);
-    return fields === null ? [] : [entryOf(fields, leftOut)];
+    return fields === null ? [] : [entryOf(fields, leftOut, over)];
   });
   const budget = numberOr(found.token_budget, 0);
   const book = {
@@ -122,10 +130,10 @@ export function readLorebook(value: unknown, name: string): { book: Lorebook; le
     recursive: flag(found.recursive_scanning, !isList),
     entries,
   };
-  return { book, leftOut: [...leftOut] };
+  return { book, leftOut: [...leftOut], over: [...over] };
 }
 
-function entryOf(fields: Fields, leftOut: Set<string>): LoreEntry {
+function entryOf(fields: Fields, leftOut: Set<string>, over: Set<string>): LoreEntry {
   const more = fieldsOf(fields.extensions) ?? {};
   const of = (...names: string[]) => {
     const found = names.map((name) => fields[name] ?? more[name]);
@@ -141,8 +149,8 @@ function entryOf(fields: Fields, leftOut: Set<string>): LoreEntry {
   if (text.length > LORE_LIMITS.contentChars) leftOut.add('the end of long lore entries');
   return {
     name: textOf(fields.comment) || textOf(fields.name),
-    keys: keysOf(of('keys', 'key'), leftOut),
-    secondaryKeys: isSelective ? keysOf(of('secondary_keys', 'keysecondary'), leftOut) : [],
+    keys: keysOf(of('keys', 'key'), over),
+    secondaryKeys: isSelective ? keysOf(of('secondary_keys', 'keysecondary'), over) : [],
     logic: LOGICS[numberOr(of('selectiveLogic', 'selective_logic'), 0)] ?? 'any',
     constant: flag(fields.constant, false),
     enabled: flag(fields.enabled, true) && !flag(fields.disable, false),
@@ -237,12 +245,12 @@ function listIn(value: string): string[] {
 }
 
 /** A list, or one text of several between commas, as SillyTavern's fields show them. */
-function keysOf(value: unknown, leftOut: Set<string>): string[] {
+function keysOf(value: unknown, over: Set<string>): string[] {
   const given = typeof value === 'string' ? value.split(',') : Array.isArray(value) ? value : [];
   const keys = given.map((key) => textOf(key).trim()).filter((key) => key !== '');
-  if (keys.length > LORE_LIMITS.keys) leftOut.add(`keys beyond ${LORE_LIMITS.keys} of a lore entry`);
+  if (keys.length > LORE_LIMITS.keys) over.add('a lore entry of more than 200 keys');
   const short = keys.filter((key) => key.length <= LORE_LIMITS.keyChars);
-  if (short.length < keys.length) leftOut.add('keys that are too long');
+  if (short.length < keys.length) over.add('a key of more than 1,000 characters');
   return short.slice(0, LORE_LIMITS.keys);
 }
 

@@ -191,7 +191,33 @@ describe('a card that cannot be read is refused in a sentence', () => {
     const found = card(readCardFile(json(madeCard({ description: 'x'.repeat(3_000_000) }))));
     expect(found.texts.description.length).toBeLessThan(200_200);
     expect(found.texts.description).toContain('<<truncated due to card-field-max-chars=200000>>');
-    expect(found.leftOut).toContain('the ends of long texts');
+    expect(found.leftOut).toContain('the end of its description');
+  });
+
+  it('more greetings, lore entries or keys than the limits, and longer keys; as many as that are taken', () => {
+    const entry = (keys: string[]) => ({ keys, content: 'It is cold.' });
+    const named = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);
+    const withBook = (count: number, keys: string[]) => ({
+      character_book: { entries: named(count).map(() => entry(keys)) },
+    });
+    const withGreetings = (count: number) => ({ alternate_greetings: named(count) });
+    for (const [data, reason] of [
+      [withGreetings(101), 'The card has more than 100 greetings.'],
+      [{ group_only_greetings: named(101) }, 'The card has more than 100 greetings.'],
+      [withBook(5_001, ['sea']), 'The card has more than 5,000 lore entries.'],
+      [withBook(1, named(201)), 'The card has a lore entry of more than 200 keys.'],
+      [withBook(1, ['k'.repeat(1_001)]), 'The card has a key of more than 1,000 characters.'],
+    ] as const)
+      expect(reasonOf(json(madeCard(data)))).toBe(reason);
+    expect(reasonOf(json({ entries: named(5_001).map(() => entry(['sea'])) }))).toBe(
+      'The lorebook in it has more than 5,000 lore entries.',
+    );
+    for (const data of [
+      withGreetings(100),
+      withBook(5_000, ['sea']),
+      withBook(1, [...named(199), 'k'.repeat(1_000)]),
+    ])
+      expect(reasonOf(json(madeCard(data)))).toBe('not refused: card');
   });
 
   it('no bytes at all make it throw', async () => {

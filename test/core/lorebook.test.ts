@@ -112,12 +112,13 @@ describe('a lorebook', () => {
     const many = Array.from({ length: entries + 1 }, () => ({ keys: ['x'], content: 'y' }));
     many[0] = { keys: [...Array(keys + 5).keys()].map(String), content: 'z'.repeat(contentChars + 1) };
     many[1] = { keys: ['x'.repeat(keyChars + 1), 'short'], content: '' };
-    const { book, leftOut } = readLorebook({ entries: many }, 'file') ?? {};
+    const { book, leftOut, over } = readLorebook({ entries: many }, 'file') ?? {};
     expect(book?.entries).toHaveLength(entries);
     expect(book?.entries[0]?.keys).toHaveLength(keys);
     expect(book?.entries[0]?.content).toContain('<<truncated due to lore-entry-max-chars=200000>>');
     expect(book?.entries[1]?.keys).toEqual(['short']);
-    expect(leftOut).toHaveLength(4);
+    expect(leftOut).toEqual(['the end of long lore entries']);
+    expect(over).toHaveLength(3);
   });
 
   it('says what it cannot do', () => {
