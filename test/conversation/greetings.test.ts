@@ -34,7 +34,7 @@ it('are listed by number, and one replaces the shown one while nobody has spoken
   expect(await said('/greeting')).toEqual([expect.stringContaining('has no greeting')]);
   expect((await said('/persona switch luna')).at(-1)).toMatch(/Good evening, Mira\.$/);
   const [list = ''] = await said('/greeting');
-  expect(list).toContain('1. Good evening');
+  expect(list).toContain('1. Good evening, Mira.');
   expect(list).toContain('3. You again?\n4. Welcome, all of you.');
   await said('/greeting 2');
   await said('hello');

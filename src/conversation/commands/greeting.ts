@@ -28,7 +28,7 @@ async function run(call: CommandCall): Promise<CommandAnswer> {
     return { text: `${nameInWords(persona?.name ?? chat.activePersona)} has no greeting.` };
   }
   const argument = command.argument.trim();
-  if (argument === '') return list(all);
+  if (argument === '') return list(await Promise.all(all.map((each) => saidBy(call, chat, persona, each))));
   const chosen = /^\d{1,3}$/.test(argument) ? all[Number(argument) - 1] : undefined;
   if (chosen === undefined)
     return { text: `There are greetings from 1 to ${all.length}; /greeting lists them.` };
