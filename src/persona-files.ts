@@ -75,7 +75,6 @@ export async function exportPersona(
   if (made === null) {
     throw new Fault('configuration', `There is no persona ${quoted(name)} in the chat ${quoted(chatId)}`);
   }
-  if ('refused' in made) throw new Fault('configuration', made.refused);
   const target = path ?? made.fileName;
   try {
     await writeFile(target, made.file, { flag: 'wx' });

@@ -37,6 +37,20 @@ export function chunksOf(bytes: Buffer): { chunks: PngChunk[]; isWhole: boolean 
   return { chunks, isWhole: false };
 }
 
+/** A grey picture of that many pixels, for a character without a portrait. */
+export function plainPicture(width = 400, height = 600): Buffer {
+  const head = Buffer.alloc(13);
+  head.writeUInt32BE(width, 0);
+  head.writeUInt32BE(height, 4);
+  // Eight bits of grey.
+  head[8] = 8;
+  // Each line begins with its filter, which is none.
+  const line = Buffer.concat([Buffer.alloc(1), Buffer.alloc(width, 0x80)]);
+  const pixels = deflateSync(Buffer.concat(Array.from({ length: height }, () => line)));
+  const made = (type: string, data: Buffer): PngChunk => ({ type, data, crc: null });
+  return pngOf([made('IHDR', head), made('IDAT', pixels), made('IEND', Buffer.alloc(0))]);
+}
+
 export function isIntact({ type, data, crc }: PngChunk): boolean {
   return crc === null || crc32(data, crc32(type)) === crc;
 }

@@ -1,13 +1,22 @@
 /** Cards out. The original file comes back but for what was edited; a persona without one becomes a card of V3. Pure. */
 import { CARD_LIMITS, type WriteAsk, type WriteForm } from '../core/cards.js';
-import { isJpeg } from './exif.js';
+import { commentOf, isJpeg, isWebp } from './exif.js';
 import { type Fields, fieldsOf, newCard, withChanges } from './forms.js';
-import { chunksOf, isPng, keywordOf, type PngChunk, pngOf, textChunk, textOfChunk, withText } from './png.js';
+import {
+  chunksOf,
+  isPng,
+  keywordOf,
+  type PngChunk,
+  plainPicture,
+  pngOf,
+  textChunk,
+  textOfChunk,
+  withText,
+} from './png.js';
 import { cardChunks, iconPath, jsonText } from './read.js';
 import { openZip, unpack, withEntries, type Zip } from './zip.js';
 
-/** null: a PNG without a picture. */
-export function writeCard(ask: WriteAsk): { file: Buffer; form: WriteForm } | null {
+export function writeCard(ask: WriteAsk): { file: Buffer; form: WriteForm } {
   const { original, changes, portrait } = ask;
   const came = original === null ? null : formOf(original);
   const form = ask.as ?? came ?? (portrait === null ? 'json' : 'png');
@@ -23,10 +32,10 @@ export function writeCard(ask: WriteAsk): { file: Buffer; form: WriteForm } | nu
   const card = source === null ? newCard(ask.texts, ask.book) : changed(source, ask);
   if (form === 'json') return { file: jsonFile(card, '{\n  '), form };
   if (form === 'charx') return { file: newCharx(card, portrait?.png ?? null), form };
-  return portrait === null ? null : { file: newPng(card, portrait.png), form };
+  return { file: newPng(card, portrait?.png ?? plainPicture()), form };
 }
 
-/** YAML, EXIF and other programs' objects are read, but not written. */
+/** YAML, EXIF and other programs' objects are read, but not written: a changed one becomes a card of another form. */
 function formOf(original: Buffer): WriteForm | null {
   if (isPng(original)) return 'png';
   const isText = original
@@ -44,6 +53,8 @@ function sourceOf(original: Buffer): Fields | null {
     const [chunk] = cardChunks(chunksOf(original).chunks);
     return chunk === undefined ? null : sourceIn(chunk);
   }
+  const comment = isJpeg(original) || isWebp(original) ? commentOf(original) : null;
+  if (comment !== null) return sourceOf(Buffer.from(comment));
   const zip = isJpeg(original) || original.toString('latin1', 0, 2) === 'PK' ? openZip(original) : null;
   const entry = typeof zip === 'object' ? zip?.entries.find(({ name }) => name === 'card.json') : undefined;
   const json = entry ? unpack(zip as Zip, entry, CARD_LIMITS.jsonBytes) : zip === null ? original : null;

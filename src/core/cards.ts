@@ -82,8 +82,7 @@ export interface CardFormat {
   /** Cheaper than `read`, which then returns another kind than `other`. */
   isCard(file: Buffer): boolean;
   read(file: Buffer): ReadFile;
-  /** null: a PNG without a picture. */
-  write(ask: WriteAsk): { file: Buffer; form: WriteForm } | null;
+  write(ask: WriteAsk): { file: Buffer; form: WriteForm };
   /** The picture of a PNG without its texts; null: it is none, or broken. */
   plainPng(picture: Buffer): Buffer | null;
 }
@@ -123,12 +122,12 @@ export interface SentCards {
 export interface Cards {
   /** A whole persona or none, also when the process is killed. Throws Fault `memory_unavailable` if the disk refuses. */
   import(ask: ImportAsk): Promise<ImportAnswer>;
-  /** null: no such persona. Only what was edited since the import differs from the card. */
+  /** null: no such persona. Only what was edited since the import differs from the card. A PNG without portrait is plain. */
   export(
     chatId: ChatId,
     name: string,
     as: WriteForm | null,
-  ): Promise<{ file: Buffer; fileName: string } | { refused: string } | null>;
+  ): Promise<{ file: Buffer; fileName: string } | null>;
 }
 
 /** For people: a sentence, and lines below it. */

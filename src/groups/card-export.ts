@@ -1,5 +1,5 @@
 /** A persona becomes a card: the one it came from, in which only edited texts differ, or a new one. */
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import type { Card, Cards, CardTexts, WriteForm } from '../core/cards.js';
 import { readIfThere } from '../core/file-access.js';
 import { dataOf, LARGE } from '../core/file-text.js';
@@ -45,17 +45,20 @@ export async function exportPersona(
   const png = await fileOfPersona(shelf, chatId, persona, PORTRAIT);
   const brought = card?.portrait ? await portraitOf(shelf, { ...card, leftOut: [] }) : null;
   const wasBook = card !== null && hasEntries(card.book) ? card.book : null;
-  const written = format.write({
+  const texts = card === null ? is : editsOf(card, is);
+  const isNewBook = !isSame(wasBook, book);
+  const portrait = png && { png, isEdited: brought === null || !brought.equals(png) };
+  const isEdited = Object.keys(texts).length > 0 || isNewBook || portrait?.isEdited;
+  const fileName = (form: string) => `${slug(persona.name) || id}.${form}`;
+  // Some forms are read, but not written.
+  if (original !== null && card !== null && as === null && !isEdited)
+    return { file: original, fileName: fileName(extname(persona.card ?? '').slice(1)) };
+  const { file, form } = format.write({
     original: card === null ? null : original,
-    changes: { texts: card === null ? is : editsOf(card, is), ...(!isSame(wasBook, book) && { book }) },
-    texts: is,
-    book,
-    portrait: png && { png, isEdited: brought === null || !brought.equals(png) },
-    as,
+    changes: { texts, ...(isNewBook && { book }) },
+    ...{ texts: is, book, portrait, as },
   });
-  if (written === null) return { refused: `${persona.name} has no portrait, which a picture needs.` };
-  const file = `${slug(persona.name) || id}.${written.form}`;
-  return { file: written.file, fileName: file };
+  return { file, fileName: fileName(form) };
 }
 
 function bookIn(text: string): unknown {

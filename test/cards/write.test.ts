@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
 import { chunksOf, keywordOf } from '../../src/cards/png.js';
 import { readCardFile } from '../../src/cards/read.js';
@@ -21,7 +22,6 @@ function write(original: Buffer, edits: Partial<CardTexts> = {}, more: Partial<W
     ...{ original, changes: { texts: edits }, texts: is, book, portrait: null, as: null },
     ...more,
   });
-  if (written === null) throw new Error('not written');
   return written.file;
 }
 
@@ -147,12 +147,14 @@ it('a persona without a card becomes one of V3: a picture where it has a portrai
   const { texts } = read(await pngCard(madeCard({ extensions: { depth_prompt: { prompt: 'Stay dry.' } } })));
   const ask = { original: null, changes: { texts }, texts, book: null, as: null };
   const png = writeCard({ ...ask, portrait: { png: await picture(), isEdited: true } });
-  expect(png?.form).toBe('png');
-  expect(read(png?.file as Buffer).texts).toEqual(texts);
+  expect(png.form).toBe('png');
+  expect(read(png.file).texts).toEqual(texts);
   const json = writeCard({ ...ask, portrait: null });
-  expect(json?.form).toBe('json');
-  expect(read(json?.file as Buffer).texts).toEqual(texts);
-  expect(writeCard({ ...ask, portrait: null, as: 'png' })).toBeNull();
+  expect(json.form).toBe('json');
+  expect(read(json.file).texts).toEqual(texts);
+  const plain = writeCard({ ...ask, portrait: null, as: 'png' }).file;
+  expect(read(plain).texts).toEqual(texts);
+  expect(await sharp(plain).metadata()).toMatchObject({ format: 'png', width: 400, height: 600 });
 });
 
 it('a card of V1 grows to V2 where V1 has no place', () => {

@@ -164,7 +164,7 @@ describe('names', () => {
 describe('export', () => {
   const out = async (as: 'png' | 'json' | 'charx' | null = null) => {
     const made = await cards.export(CHAT, 'Marla', as);
-    if (made === null || 'refused' in made) throw new Error('not exported');
+    if (made === null) throw new Error('not exported');
     return made.file;
   };
 
@@ -179,6 +179,10 @@ describe('export', () => {
       }),
       await charxCard(madeCard({ character_book: book })),
       json({ character_book: book, description: '## Note\nx\n\n---\ny' }),
+      await exifCard(madeCard({ character_book: book }), 'webp'),
+      await exifCard(madeCard(), 'jpeg'),
+      Buffer.from(JSON.stringify({ char_name: 'Marla', char_persona: 'dry', char_greeting: 'Hi.' })),
+      Buffer.from('name: Marla\ncontext: Keeps a light.\n'),
     ]) {
       await take(file);
       expect((await out()).equals(file)).toBe(true);
@@ -209,6 +213,17 @@ describe('export', () => {
     });
   });
 
+  it('keeps what the comment of a picture has besides, where an edit makes it a card of another form', async () => {
+    const card = madeCard({ unknown_key: [1] });
+    await take(await exifCard(card, 'webp'));
+    const path = join(groupsDir, CHAT, 'marla', 'PERSONA.md');
+    await writeFile(path, (await read('marla', 'PERSONA.md')).replace('dry, patient', 'wet'));
+    expect(JSON.parse(String(await out('json')))).toEqual({
+      ...card,
+      data: { ...card.data, personality: 'wet' },
+    });
+  });
+
   it('a persona without a card becomes one of V3', async () => {
     await mkdir(join(groupsDir, CHAT, 'marla'), { recursive: true });
     await writeFile(
@@ -220,9 +235,7 @@ describe('export', () => {
       spec: 'chara_card_v3',
       data: { name: 'Marla', description: 'Keeps a light.' },
     });
-    expect(await cards.export(CHAT, 'Marla', 'png')).toEqual({
-      refused: expect.stringContaining('no portrait'),
-    });
+    expect(await cards.export(CHAT, 'Marla', 'png')).toMatchObject({ fileName: 'marla.png' });
     expect(await cards.export(CHAT, 'Nobody', null)).toBeNull();
   });
 });
