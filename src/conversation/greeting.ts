@@ -60,17 +60,40 @@ export async function greetingFor(
   return { room, personaId: persona.id, text, hearers: presentIn(chat, personas) };
 }
 
-export function greetingDeliveries(
-  channel: Channel,
-  chat: ChatRecord,
+/** Where a persona greets, with all personas of the chat. */
+interface Greeted {
+  channel: Channel;
+  chat: ChatRecord;
+  personas: readonly Persona[];
+}
+
+export async function greetingDeliveries(
+  services: BaseServices,
+  where: Greeted,
   persona: Persona,
-  personas: readonly Persona[],
   origin: string,
   text: string,
-): NewDelivery[] {
+): Promise<NewDelivery[]> {
+  const { channel, chat, personas } = where;
   const appearance = appearanceOf(channel, chat, personas, persona.id);
   const from = { origin, personaId: persona.id, speaker: persona.name, replyTo: null, appearance };
-  return wholeDeliveriesOf(channel, text, from);
+  const picture = await pictureBefore(services, where, persona);
+  return [...picture, ...wholeDeliveriesOf(channel, text, from)];
+}
+
+/** Before a greeting, once in a chat; none where the platform shows the persona's face (docs/decisions/0067). */
+export async function pictureBefore(
+  { portraits }: BaseServices,
+  { channel, chat, personas }: Greeted,
+  persona: Persona,
+): Promise<NewDelivery[]> {
+  const { id: personaId, name: speaker } = persona;
+  const portrait = channel.introduces?.(personaId) ? await portraits.of(persona) : null;
+  if (portrait === null) return [];
+  const appearance = appearanceOf(channel, chat, personas, personaId);
+  const body = { text: '', marks: [], file: { path: portrait.path, name: `${personaId}.png` } };
+  const from = { origin: `face:${chat.id}`, personaId, speaker, replyTo: null, appearance };
+  return [{ ...from, part: 0, body, once: true }];
 }
 
 /** Greets before the answer to `batch`, once. Returns whether the greeting is new. */
@@ -87,6 +110,7 @@ export async function greet(
   const greeting = await greetingFor(services, chat, room, persona, personas, except);
   if (!channel || !greeting) return false;
   const origin = `greeting:${room}`;
-  const deliveries = greetingDeliveries(channel, chat, persona, personas, origin, greeting.text);
+  const where = { channel, chat, personas };
+  const deliveries = await greetingDeliveries(services, where, persona, origin, greeting.text);
   return services.deliver.post({ chat, threadId: roomParts(room).threadId }, deliveries, greeting);
 }

@@ -15,7 +15,7 @@ import type { Lorebooks } from '../core/lorebook.js';
 import type { Media, Speech } from '../core/media.js';
 import type { Memory, Tier1By } from '../core/memory.js';
 import type { ModelChoice, ModelClient, Notice, Usage } from '../core/model.js';
-import type { ChatFiles, Persona, Personas } from '../core/persona.js';
+import type { ChatFiles, Persona, Personas, Portraits } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
 import type { Skills } from '../core/skills.js';
 import type { Spent, Store, Sizes as StoredSizes } from '../core/store.js';
@@ -30,6 +30,7 @@ export interface Services {
   owner: string;
   channels: ReadonlyMap<string, Channel>;
   personas: Personas;
+  portraits: Portraits;
   chatFiles: ChatFiles;
   lorebooks: Lorebooks;
   cards: SentCards;

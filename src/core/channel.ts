@@ -168,6 +168,8 @@ interface ChannelTraits {
   /** Clients split longer texts. */
   readonly typedAtMost?: readonly number[];
   readonly webhook?: Webhook;
+  /** Whether a persona's picture comes before its first greeting, because nothing else here shows it. */
+  introduces?(personaId: PersonaId): boolean;
 }
 
 export interface Channel extends ChannelTraits {
@@ -245,7 +247,7 @@ export interface Channel extends ChannelTraits {
 export interface NewDelivery {
   /**
    * `turn:<id>`, `tool:<turn id>:<key>`, `command:<id>`, `pairing:<id>`, `notice:<id>`, `late:<delivery id>`,
-   * `greeting:<room>`, `news:<key>:<chat>`, `asked:<call>:<chat>`, `denied:<call>`, `interrupted:<turn id>`.
+   * `greeting:<room>`, `face:<chat>`, `news:<key>:<chat>`, `asked:<call>:<chat>`, `denied:<call>`, `interrupted:<turn id>`.
    */
   origin: string;
   personaId: PersonaId | null;
@@ -254,6 +256,8 @@ export interface NewDelivery {
   body: Part;
   appearance?: Appearance | undefined;
   replyTo: string | null;
+  /** Nothing is added if there was one before, instead of a fault. */
+  once?: true;
 }
 
 export interface Delivery extends NewDelivery, Recipient {

@@ -151,11 +151,11 @@ const OF_TURN = `
   select ${columns(SENT_COLUMNS)} from outbox
   where origin in ('turn:' || @turnId, 'tool:' || @turnId || ':voice', 'tool:' || @turnId || ':made') and ${IS_SENT}
   order by origin desc, part, id`;
-/** A greeting belongs to no turn, and is stored with its message. */
+/** A greeting belongs to no turn, and is stored with its message. The picture before it stays. */
 const OF_GREETING = `
   select ${columns(SENT_COLUMNS)} from outbox
   where chat_id = @chatId and persona_id = @personaId and turn_id is null and created_at = @receivedAt
-    and thread_id is not distinct from @threadId and ${IS_SENT} order by id`;
+    and origin not like 'face:%' and thread_id is not distinct from @threadId and ${IS_SENT} order by id`;
 const ANSWER = `select ${columns(ANSWER_COLUMNS)} from message where id = ?`;
 
 interface OnScreen {

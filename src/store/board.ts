@@ -91,10 +91,10 @@ const LOGGED_MESSAGE = columns(
 );
 // A choice without a command is a press that changed nothing. After the reset, what it forgot is not shown by a command either.
 const SEEN_COMMAND = `room_id = @room and name <> 'choice' and after_message >= @reset`;
-// A greeting is a message, and files that a turn made belong to its answer.
+// A greeting is a message (the page shows its picture beside it), and files that a turn made belong to its answer.
 const BESIDE = `chat_id = @chatId and substr(origin, 1, 5) <> 'turn:'`;
 const SEEN_OUTBOX = `${BESIDE} and thread_id is not distinct from @threadId
-  and created_at >= @since and state <> 'dropped' and origin not like 'greeting:%' and origin not like 'tool:%:made'
+  and created_at >= @since and state <> 'dropped' and origin not like 'greeting:%' and origin not like 'face:%' and origin not like 'tool:%:made'
   and not (origin like 'command:%' and persona_id <> '')`;
 const UNSAID = `room_id = @room and state in ('failed', 'parked', 'aborted') and first_message > @reset`;
 

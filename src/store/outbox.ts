@@ -49,12 +49,13 @@ export function* putDeliveries(
 ): db.Verb<Delivery | null> {
   const ids: (number | undefined)[] = [];
   for (const [n, delivery] of deliveries.entries()) {
-    ids.push(yield* insert(to, delivery, n === 0 ? send : null));
+    const id = yield* insert(to, delivery, n === 0 ? send : null);
+    if (id === undefined && !delivery.once) {
+      throw new Fault('internal', `the outbox already has an entry of ${delivery.origin}`);
+    }
+    ids.push(id);
   }
   const [first] = deliveries;
-  if (ids.includes(undefined)) {
-    throw new Fault('internal', `the outbox already has an entry of ${first?.origin}`);
-  }
   return send && first ? asDelivery(ids[0] ?? 0, to, first) : null;
 }
 

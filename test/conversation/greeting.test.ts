@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ModelRequest } from '../../src/core/model.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
+import { portraitOf } from '../harness/portraits.js';
 
 let on: Workbench;
 afterEach(() => on.close());
@@ -143,5 +144,126 @@ describe('a greeting', () => {
     );
     await say('/persona switch default', { ...GROUP, sender: MIRA });
     expect(lines().at(-1)).toBe('Wren: Hey everybody, I am Wren.');
+  });
+});
+
+describe('the picture of a persona, where the platform shows no face', () => {
+  /** Sage has a picture, and no face of its own there. */
+  async function openWithPicture(options: WorkbenchOptions = {}): Promise<void> {
+    const of = async ({ portrait }: { portrait: string | null }) =>
+      portrait === null ? null : { ...portraitOf('sage'), path: portrait };
+    const portraits = { of, shared: async () => null };
+    await open({ portraits, can: { introduces: (id) => id !== 'default' }, ...options });
+    for (const id of ['sage', 'default']) {
+      await mkdir(join(on.folder, 'groups/personas', id), { recursive: true });
+      await writeFile(join(on.folder, 'groups/personas', id, 'portrait.png'), 'a picture');
+    }
+  }
+  const shown = () =>
+    on.sent.map(({ part, options }) =>
+      part.file === undefined ? part.text : `${part.file.name} by ${options.speaker}${part.text}`,
+    );
+  const luna = () => put('groups/test_1/sage/PERSONA.md', 'name: Sage', '');
+
+  it('comes before its first greeting, once in the chat', async () => {
+    await openWithPicture();
+    await luna();
+    await say('/persona switch Sage');
+    await say('/persona switch default');
+    await say('/start');
+    await say('/persona switch Sage');
+    await say('/start');
+    await say('/start');
+    const greeting = 'Sage here.\n\nWhat is it?';
+    const again = `${greeting}\n\n/help shows what else I can do.`;
+    expect(shown()).toEqual([
+      ...['Switched to Sage.', 'sage.png by sage', greeting],
+      ...[
+        'Switched to Wren.',
+        'Hey Mira, I am Wren.',
+        'Hey Mira, I am Wren.\n\n/help shows what else I can do.',
+      ],
+      ...['Switched to Sage.', again, again],
+    ]);
+    await say('hello');
+    expect(own().join()).toBe(`${greeting}\n\nfine`.slice(0, greeting.length));
+  });
+
+  it('comes before the greeting that goes before an answer, and with /start', async () => {
+    await openWithPicture();
+    await luna();
+    await put('groups/test_2/sage/PERSONA.md', 'name: Sage', '');
+    const ben = { chat: { address: '2', kind: 'direct' as const, title: 'Ben' } };
+    await say('Sage, what is it?', { chat: { address: '-5', kind: 'group', title: 'Garden' } });
+    await say('/persona invite Sage', { ...ben, sender: { ...MIRA, address: '2' } });
+    expect(shown().slice(-2)).toEqual(['sage.png by sage', 'Sage here.\n\nWhat is it?']);
+  });
+
+  it('stays when the greeting is another, or is edited', async () => {
+    const edited: { id: string; text: string }[] = [];
+    await openWithPicture({
+      can: {
+        introduces: () => true,
+        async edit(_to, platformMessageId, part) {
+          edited.push({ id: platformMessageId, text: part.text });
+          return { kind: 'sent', platformMessageId };
+        },
+        async remove() {
+          throw new Error('nothing is to be removed');
+        },
+      },
+    });
+    await put('groups/test_1/sage/PERSONA.md', 'name: Sage\ngreeting: One.\ngreetings: [Two., Three.]', '');
+    await say('/persona switch Sage');
+    expect(shown().slice(1)).toEqual(['sage.png by sage', 'One.']);
+    const id = on.sentIds[2];
+    await say('/greeting 2');
+    await say('/edit Four.');
+    expect(edited).toEqual([
+      { id, text: 'Two.' },
+      { id, text: 'Four.' },
+    ]);
+    await say('hello');
+    await say('/greeting 3');
+    expect(shown().filter((each) => each.includes('.png'))).toHaveLength(1);
+    expect(shown().at(-1)).toBe('Three.');
+  });
+
+  it('does not come without a greeting, without a picture, or for one with a face of its own', async () => {
+    await openWithPicture();
+    await put('groups/test_1/mute/PERSONA.md', 'name: Mute', 'I am mute.');
+    await writeFile(join(on.folder, 'groups/test_1/mute/portrait.png'), 'a picture');
+    await put('groups/test_1/max/PERSONA.md', 'name: Max\ngreeting: Max here.', '');
+    await say('/start');
+    await say('/persona switch Mute');
+    await say('/start');
+    await say('/persona switch Max');
+    expect(shown().filter((each) => each.includes('.png'))).toEqual([]);
+    expect(shown().at(-1)).toBe('Max here.');
+  });
+
+  it('is refused: the greeting comes all the same, and the picture is not tried again', async () => {
+    await openWithPicture();
+    await luna();
+    on.results.push({ kind: 'sent', platformMessageId: '1' }, { kind: 'refused', reason: 'no' });
+    await say('/persona switch Sage');
+    expect(shown()).toEqual(['Switched to Sage.', 'Sage here.\n\nWhat is it?']);
+    await say('/start');
+    expect(shown().at(-1)).toBe('Sage here.\n\nWhat is it?\n\n/help shows what else I can do.');
+    expect(shown()).toHaveLength(3);
+  });
+
+  it('and what follows stand there once when the process dies between them', async () => {
+    await openWithPicture({ can: { introduces: () => true } });
+    await put('groups/personas/default.md', 'name: Wren\ngreeting: Hey.', '');
+    on.results.push({ kind: 'sent', platformMessageId: '1' });
+    on.results.push({ kind: 'unreachable', reason: 'down', taken: 'no', retryAfterMs: 500 });
+    await on.say('hello');
+    await expect.poll(() => on.results).toEqual([]);
+    on = await on.die();
+    await on.settled();
+    expect(shown()).toEqual(['Hey.', 'fine']);
+    await say('/start');
+    expect(shown().filter((each) => each.includes('.png'))).toEqual([]);
   });
 });

@@ -29,6 +29,7 @@ import { NO_EXPORTS, NO_RECORDS } from '../harness/no-copies.js';
 import { NO_JOBS } from '../harness/no-jobs.js';
 import { NO_MEDIA } from '../harness/no-media.js';
 import { NO_RECALL } from '../harness/no-recall.js';
+import { NO_PORTRAITS } from '../harness/portraits.js';
 import { quietMetrics } from '../harness/quiet.js';
 
 export const CHAT = 'test_1';
@@ -316,6 +317,7 @@ export function standIn(): StandIn {
     speech: null,
     jobs: NO_JOBS,
     settings: SETTINGS,
+    portraits: NO_PORTRAITS,
     lorebooks: { booksFor: async () => ({ own: null, others: [] }) },
     cards: { isCard: async () => false, import: async () => ({ kind: 'other' }) },
     scanner: createScanner({ run: async () => [] }, () => 0),

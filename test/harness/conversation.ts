@@ -64,6 +64,7 @@ import { foldersIn } from './folders.js';
 import { NO_EXPORTS, NO_RECORDS } from './no-copies.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
+import { NO_PORTRAITS } from './portraits.js';
 import { quietLog, quietMetrics } from './quiet.js';
 import { openStoreIn, removeStoreOf } from './store-in.js';
 import { straight } from './straight.js';
@@ -128,6 +129,8 @@ export type Answer =
     };
 
 export interface WorkbenchOptions {
+  /** Default: nobody has one. */
+  portraits?: Services['portraits'];
   recall?: Recall;
   /** Default: nothing is recorded or exported. */
   records?: TurnRecords;
@@ -166,7 +169,10 @@ export interface WorkbenchOptions {
   buttons?: true;
   /** Optional abilities of the channel. */
   can?: Partial<Pick<Channel, 'send' | 'edit' | 'remove'>> &
-    Pick<Channel, 'typedAtMost' | 'voiceNotes' | 'react' | 'reactions' | 'watermark' | 'wasDelivered'>;
+    Pick<
+      Channel,
+      'introduces' | 'typedAtMost' | 'voiceNotes' | 'react' | 'reactions' | 'watermark' | 'wasDelivered'
+    >;
   /** Limits of the channel. Default: none. */
   limits?: Partial<ChannelLimits>;
   /** Display names of the bot. */
@@ -388,6 +394,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     owner,
     channels,
     personas,
+    portraits: options.portraits ?? NO_PORTRAITS,
     chatFiles,
     lorebooks: createLorebooks(groupsDir, log),
     cards: sentCards(groupsDir, options.mediaFolder ?? join(folder, 'data/media')),

@@ -62,6 +62,7 @@ export function createTelegram(
     name: 'telegram',
     voiceNotes: true as const,
     buttons: true as const,
+    introduces: (personaId) => options.personaTokens[personaId] === undefined,
     typedAtMost: [4_096],
     limits: {
       messagesPerSecond: options.messagesPerSecond,

@@ -43,6 +43,7 @@ export function createWhatsApp(host: WhatsAppHost) {
     name: 'whatsapp',
     recognisesResends: true,
     liveEveryMs: LIVE_EVERY_MS,
+    introduces: () => true,
     typedAtMost: [65_536],
     limits: {
       messagesPerSecond: options.messagesPerSecond,

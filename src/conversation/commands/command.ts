@@ -54,6 +54,8 @@ export interface CommandAnswer {
   files?: OutgoingFile[];
   /** Shown as an answer to this message in a group. Absent: to the command. */
   replyTo?: string;
+  /** The text is its greeting. */
+  greets?: Persona;
   /** A persona that joins, and its greeting, sent in its own name after the rest. */
   appears?: { chat: ChatRecord; persona: Persona; greeting: Greeting };
 }

@@ -1,5 +1,6 @@
 /** Commands about a conversation: `/start` (which Telegram sends first), `/reset`, `/archive`, `/stop`, `/voice`. */
 import { DEFAULT_PERSONA, roomParts } from '../../core/ids.js';
+import type { CommandEffect } from '../../core/store.js';
 import { greetingFor, greetingOf } from '../greeting.js';
 import { code, counted, nameInWords } from '../quoting.js';
 import { activeHere, type ChatCommand, type CommandCall, commandOf, NOT_CHECKED } from './command.js';
@@ -16,7 +17,8 @@ export const start = commandOf('start', 'Say hello', async (call) => {
   const words = await greetingOf(call, chat, persona);
   if (words === '') return { text: `Hello, I am ${nameInWords(persona.name)}. Just write to me; ${HELP}` };
   const first = await greetingFor(call, chat, room, persona, personas);
-  return { text: `${words}\n\n${HELP}`, effects: first ? [{ kind: 'greet', ...first, text: words }] : [] };
+  const effects: CommandEffect[] = first ? [{ kind: 'greet', ...first, text: words }] : [];
+  return { text: `${words}\n\n${HELP}`, greets: persona, effects };
 });
 
 export const reset = commandOf(

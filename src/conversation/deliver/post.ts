@@ -24,7 +24,8 @@ export async function post(
   let isNew = false;
   for (const delivery of deliveries) {
     const entry = { chatId, channel, address, kind, threadId, delivery, now: clock.now() };
-    const isPosted = await store.post(delivery.part === 0 && greeting ? { ...entry, greeting } : entry);
+    const isFirst = delivery.part === 0 && !delivery.once;
+    const isPosted = await store.post(isFirst && greeting ? { ...entry, greeting } : entry);
     isNew = isPosted || isNew;
   }
   return isNew;

@@ -14,7 +14,7 @@ import { type ChatCommand, type CommandAnswer, NOT_CHECKED } from '../commands/c
 import { COMMANDS, commandCalled } from '../commands/list.js';
 import { forgetCopies } from '../commands/memory-forget.js';
 import { deliveriesOf, replyIn, withButtons, withNumbers } from '../deliver/reply.js';
-import { greetingDeliveries } from '../greeting.js';
+import { greetingDeliveries, pictureBefore } from '../greeting.js';
 import { type Rights, rightsOf } from '../rights.js';
 import type { Scheduler } from '../rooms/scheduler.js';
 import type { BaseServices, Services } from '../services.js';
@@ -170,7 +170,7 @@ export class CommandLane {
 
   private async deliveriesFor(
     { id, chat, platformMessageId }: StoredCommand,
-    { text, files, appears, replyTo: answered }: CommandAnswer,
+    { text, files, greets, appears, replyTo: answered }: CommandAnswer,
     offer: Offer | null,
   ): Promise<NewDelivery[]> {
     const { personas, channels } = this.services;
@@ -183,9 +183,13 @@ export class CommandLane {
     const from = { origin, personaId: null, speaker: personaName(all, chat.activePersona), replyTo };
     const said = deliveriesOf(channel, offer ? withNumbers(channel, text, offer) : text, from, files);
     const answer = offer ? withButtons(channel, said, offer) : said;
+    if (greets) {
+      return [...(await pictureBefore(this.services, { channel, chat, personas: all }, greets)), ...answer];
+    }
     if (!appears) return answer;
     const { chat: changed, persona, greeting } = appears;
-    return [...answer, ...greetingDeliveries(channel, changed, persona, all, origin, greeting.text)];
+    const where = { channel, chat: changed, personas: all };
+    return [...answer, ...(await greetingDeliveries(this.services, where, persona, origin, greeting.text))];
   }
 }
 

@@ -106,6 +106,38 @@ export function commandContract(under: StoreUnderTest): void {
     });
   });
 
+  describe('an entry that is to be there once', () => {
+    it('is added with the first answer that has it, and is no fault of the next', async () => {
+      const face = { ...delivery(`face:${CHAT}`, 'a face', { personaId: 'luna' }), once: true as const };
+      for (const text of ['one', 'two']) {
+        const { id } = await taken();
+        const said = delivery(`command:${id}`, text, { personaId: null });
+        await under.store.finishCommand({ id, now: NOW, deliveries: [face, said], effects: [] });
+      }
+      const texts: string[] = [];
+      for (let sent = await nextOf(under.store); sent; sent = await nextOf(under.store)) {
+        texts.push(sent.body.text);
+        await under.store.settle(sent.id, { kind: 'sent', platformMessageId: `${sent.id}` }, NOW);
+      }
+      expect(texts).toEqual(['a face', 'one', 'two']);
+    });
+
+    it('is not taken for the greeting behind it, which is said anew without it', async () => {
+      const { id } = await taken();
+      const greeting = { room: CHAT, personaId: 'luna', text: 'Hey.', hearers: ['luna'] };
+      const face = { ...delivery(`face:${CHAT}`, 'a face', { personaId: 'luna' }), once: true as const };
+      const deliveries = [face, delivery(`command:${id}`, 'Hey.', { personaId: 'luna' })];
+      const effects: CommandEffect[] = [{ kind: 'greet', ...greeting }];
+      await under.store.finishCommand({ id, now: NOW, deliveries, effects });
+      for (const platformMessageId of ['1', '2']) {
+        const sent = await nextOf(under.store);
+        await under.store.settle(sent?.id ?? 0, { kind: 'sent', platformMessageId }, NOW);
+      }
+      const newest = await under.store.newestAnswer(CHAT);
+      expect(newest).toMatchObject({ personaId: 'luna', batch: [], busy: null });
+    });
+  });
+
   describe('suppress', () => {
     it('lets what waits be heard and not answered, and takes the room from whoever is about to answer', async () => {
       expect((await under.store.roomNow(CHAT)).waits).toBeNull();
