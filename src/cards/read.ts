@@ -14,7 +14,7 @@ const NO_CARD = { kind: 'other' } as const;
 const refused = (reason: string) => ({ kind: 'refused', reason }) as const;
 const TRUNCATED = refused('The file is cut off; please send it again.');
 const DAMAGED = refused('The file is damaged; please send it again.');
-const NO_JSON = refused('The card in it is no valid JSON.');
+const NO_JSON = refused('The card in it is no valid JSON, or is nested too deeply.');
 const ENCRYPTED = refused('The card is encrypted; please export it without a password.');
 const TOO_LARGE = refused('The card is larger than 16 MB.');
 
@@ -85,10 +85,37 @@ function fromJson(text: string, form: CardForm, portrait: Buffer | null): ReadFi
 }
 
 function parsedJson(json: string): unknown {
+  if (isDeep(json)) return undefined;
   try {
     return JSON.parse(json);
   } catch {
     return undefined;
+  }
+}
+
+/** Cards have some ten levels. A million would take hundreds of megabytes, and the stack of whatever walks through them. */
+const MOST_LEVELS = 200;
+
+/** In linear time, whatever stands there. */
+function isDeep(json: string): boolean {
+  let level = 0;
+  for (let at = 0; at < json.length; at++) {
+    const sign = json[at];
+    if (sign === '"') at = endOfString(json, at);
+    else if (sign === ']' || sign === '}') level--;
+    else if ((sign === '[' || sign === '{') && ++level > MOST_LEVELS) return true;
+  }
+  return false;
+}
+
+/** Where its quotation mark stands. */
+function endOfString(json: string, start: number): number {
+  for (let at = start; ; ) {
+    at = json.indexOf('"', at + 1);
+    if (at < 0) return json.length;
+    let slashes = 0;
+    while (json[at - 1 - slashes] === '\\') slashes++;
+    if (slashes % 2 === 0) return at;
   }
 }
 

@@ -136,6 +136,9 @@ export function importText(answer: ImportAnswer): string {
   if (answer.kind === 'refused') return `Not imported: ${answer.reason}`;
   const name = printableLine(answer.name);
   if (answer.kind === 'there') return `${name} is here already, from the same card.`;
-  const what = answer.kind === 'lorebook' ? `the lorebook ${name}, with ${answer.entries} entries` : name;
+  const what =
+    answer.kind === 'lorebook'
+      ? `the lorebook ${name}, with ${answer.entries} ${answer.entries === 1 ? 'entry' : 'entries'}`
+      : name;
   return [`Imported ${what}.`, ...answer.lines].join('\n');
 }

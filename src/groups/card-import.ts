@@ -100,20 +100,25 @@ async function there(
   return held.includes(id) ? reader.asInLibrary(id) : null;
 }
 
-/** The persona that came from the same card, under whatever name. */
+/** The persona that came from the same file, under whatever name, or from a card of its name that says the same. */
 async function sameCard(shelf: Shelf, { chatId, file }: ImportAsk, card: Card) {
   const { reader, format } = shelf;
   const personas =
     chatId === null
       ? await Promise.all((await reader.library()).map(reader.asInLibrary))
       : await reader.list(chatId);
-  for (const { id, name, card: from } of personas) {
+  const own = [card.texts.nickname, card.texts.name].map((each) => slug(nameIn(each)));
+  for (const { id, name, aliases, card: from } of personas) {
     const path = from === null ? null : cardPath(shelf, chatId, id, null, from);
-    const other = path === null ? null : await readIfThere(path);
+    if (path === null) continue;
+    // Large cards take their time.
+    const isNamesake = [name, ...aliases].some((each) => own.some((it) => isNumbered(slug(each), it)));
+    if (!isNamesake && statIfThere(path)?.size !== file.length) continue;
+    const other = await readIfThere(path);
     if (other === null) continue;
     if (other.equals(file)) return { personaId: id, name };
-    const read = format.read(other);
-    if (read.kind === 'card' && isSame([read.card.texts, read.card.book], [card.texts, card.book]))
+    const read = isNamesake ? format.read(other) : null;
+    if (read?.kind === 'card' && isSame([read.card.texts, read.card.book], [card.texts, card.book]))
       return { personaId: id, name };
   }
   return null;

@@ -194,6 +194,19 @@ describe('a card that cannot be read is refused in a sentence', () => {
     expect(found.leftOut).toContain('the end of its description');
   });
 
+  it('JSON that is nested too deeply, whatever its strings hold; brackets in texts do not count', () => {
+    const nested = (levels: number) => ({
+      extensions: JSON.parse(`${'{"a":['.repeat(levels / 2)}${']}'.repeat(levels / 2)}`),
+    });
+    expect(reasonOf(json(madeCard(nested(150))))).toBe('not refused: card');
+    expect(reasonOf(json(madeCard(nested(250))))).toMatch(/nested too deeply/);
+    const brackets = `${'[{'.repeat(500)}\\"[["\\`;
+    expect(reasonOf(json(madeCard({ description: brackets })))).toBe('not refused: card');
+    expect(reasonOf(json(madeCard({ description: brackets, ...nested(250) })))).toMatch(/nested too deeply/);
+    const open = Buffer.from(`{"spec":"chara_card_v2","data":${'['.repeat(1_000_000)}`);
+    expect(reasonOf(open)).toMatch(/nested too deeply/);
+  });
+
   it('more greetings, lore entries or keys than the limits, and longer keys; as many as that are taken', () => {
     const entry = (keys: string[]) => ({ keys, content: 'It is cold.' });
     const named = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);

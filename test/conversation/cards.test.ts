@@ -118,7 +118,7 @@ describe('a card sent as a file', () => {
     await say('/persona import', file('package.json'));
     expect(said().at(-1)).toBe('Not imported: there is no character card in it.');
     await say('', file('sea.json'));
-    expect(said().at(-1)).toBe('Imported the lorebook sea, with 1 entries.');
+    expect(said().at(-1)).toBe('Imported the lorebook sea, with 1 entry.');
   });
 
   it('as a photo has lost the card, and this is said', async () => {

@@ -108,7 +108,7 @@ describe('a card becomes files', () => {
   it('a lorebook by itself joins the chat', async () => {
     const book = Buffer.from(JSON.stringify({ entries: { 0: { key: ['storm'], content: 'It blows.' } } }));
     expect(await textOf(book, { fileName: 'High Sea.json' })).toBe(
-      'Imported the lorebook High Sea, with 1 entries.',
+      'Imported the lorebook High Sea, with 1 entry.',
     );
     expect(await readdir(join(groupsDir, CHAT, 'lorebooks'))).toEqual(['high-sea.json']);
   });
