@@ -178,6 +178,16 @@ describe('the webhook of a persona', () => {
     expect(picturesShown()).toEqual([shows('Luna', 'b')]);
   });
 
+  test('that somebody renamed, or took the picture from, has both again', async () => {
+    await send('one');
+    const { id = '' } = hooks()[0] ?? {};
+    stage.fake.changeWebhook(id, { name: 'Hook', avatar: null });
+    const next = await restarted();
+    await sendBy(next, 'two');
+    expect(picturesShown()).toEqual([shows('Luna', 'a')]);
+    expect(hooks()).toHaveLength(1);
+  });
+
   test('that was deleted while its picture changed is made anew', async () => {
     await send('one');
     stage.fake.removeWebhook(hooks()[0]?.id ?? '');
@@ -277,6 +287,22 @@ describe('more than ten', () => {
     expect(names).not.toContain('P1');
     expect(picturesShown()).toContainEqual(shows('Luna', 'a'));
     expect(sent().at(-1)).toMatchObject({ username: 'Luna', avatar: portraitHash('Luna') });
+  });
+
+  test('when the process dies right after one was given on: nobody has the face of another', async () => {
+    await crowd(10);
+    await stage.clock.advance(10 * MINUTE_MS);
+    const before = new Map(stage.stored.state);
+    await send('one');
+    const next = await restarted({ state: before, cursor: null });
+    await sendBy(next, 'hi', appearanceOf('P0'));
+    await sendBy(next, 'two');
+    const spoke = sent().slice(-3);
+    expect(spoke.map(({ username }) => username)).toEqual(['Luna', 'P0', 'Luna']);
+    expect(picturesShown()).toContainEqual(shows('P0', '0'));
+    expect(picturesShown()).toContainEqual(shows('Luna', 'a'));
+    expect(hooks()).toHaveLength(10);
+    expect(spoke[1]?.avatar).toBe(portraitHash('P0'));
   });
 
   test('that all spoke just now: the next speaks through that of all, without a picture', async () => {

@@ -48,7 +48,10 @@ export interface Through {
 }
 
 export interface Webhooks {
-  byPeople: Pick<FakeDiscord, 'webhook' | 'webhooks' | 'removeWebhook' | 'moveWebhook' | 'sayThrough'>;
+  byPeople: Pick<
+    FakeDiscord,
+    'webhook' | 'webhooks' | 'changeWebhook' | 'removeWebhook' | 'moveWebhook' | 'sayThrough'
+  >;
   has(id: string): boolean;
   list(channel: Channel | undefined): Outcome;
   create(channel: Channel | undefined, json: Payload): Outcome;
@@ -118,6 +121,16 @@ export function createWebhooks(parts: {
     if (webhook === undefined) return UNKNOWN_WEBHOOK;
     if (token !== null) return webhook.token === token ? webhook : INVALID_WEBHOOK_TOKEN;
     return mayNotManage(webhook.channel) ?? webhook;
+  }
+
+  function changed(webhook: Webhook, { name, avatar }: Payload): Outcome | null {
+    const refusal =
+      (name === undefined ? null : nameRefusal('name', String(name ?? ''), settings.forbiddenNames)) ??
+      pictureRefusal(avatar);
+    if (refusal !== null) return refusal;
+    if (name !== undefined) webhook.name = String(name);
+    if (avatar !== undefined) webhook.picture = pictureIn(avatar);
+    return null;
   }
 
   /** The channel of a webhook, or the thread in it that was named. */
@@ -210,14 +223,8 @@ export function createWebhooks(parts: {
     modify(id, token, json) {
       const webhook = changeable(id, token);
       if ('status' in webhook) return webhook;
-      const refusal =
-        (json.name === undefined
-          ? null
-          : nameRefusal('name', String(json.name ?? ''), settings.forbiddenNames)) ??
-        pictureRefusal(json.avatar);
+      const refusal = changed(webhook, json);
       if (refusal !== null) return refusal;
-      if (json.name !== undefined) webhook.name = String(json.name);
-      if (json.avatar !== undefined) webhook.picture = pictureIn(json.avatar);
       return ok(shown(webhook));
     },
 
@@ -271,6 +278,11 @@ export function createWebhooks(parts: {
           ...{ id, name, owner: owner.id },
           ...{ avatar: picture?.hash ?? null, picture: picture?.bytes ?? null },
         })),
+      changeWebhook(id, changes) {
+        const webhook = all.get(id);
+        const refusal = webhook === undefined ? UNKNOWN_WEBHOOK : changed(webhook, changes);
+        if (refusal !== null) throw new Error(`the fake Discord refuses it: ${JSON.stringify(refusal.body)}`);
+      },
       removeWebhook: (id) => void all.delete(id),
       moveWebhook(id, channelId) {
         const webhook = all.get(id);

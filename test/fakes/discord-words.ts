@@ -329,6 +329,8 @@ export interface FakeDiscord {
   ): { id: string; name: string; owner: string; avatar: string | null; picture: Buffer | null }[];
   /** An administrator deletes it. */
   removeWebhook(id: string): void;
+  /** An administrator renames it, or changes its picture. */
+  changeWebhook(id: string, changes: Payload): void;
   /** An administrator moves it to another channel. */
   moveWebhook(id: string, channelId: string): void;
   /** Somebody else says something through a webhook. */

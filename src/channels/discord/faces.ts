@@ -55,6 +55,7 @@ const keptFaces = z.array(
     chat: z.string(),
     personaId: z.string(),
     persona: z.string(),
+    /** The webhook's. */
     name: z.string(),
     hash: z.string(),
     usedAt: z.number(),
@@ -104,7 +105,7 @@ export class Faces {
     const kept = (await this.keptIn(channel)).filter(({ id }) => ours.some((each) => each.id === id));
     const own = kept.find(({ chat, personaId }) => chat === face.chat && personaId === face.personaId);
     const webhook = ours.find(({ id }) => id === own?.id);
-    if (own && webhook && own.hash === face.portrait.hash && own.persona === face.persona) {
+    if (own && webhook && isRight(own, webhook, face)) {
       await this.noteUse(channel, own, kept);
       return webhook;
     }
@@ -182,8 +183,9 @@ export class Faces {
   private async change(webhook: ListedWebhook, face: WantedFace, signal: AbortSignal): Promise<Tried> {
     const path = `/webhooks/${webhook.id}/${webhook.token}`;
     try {
-      await this.named({ method: 'PATCH', path, anonymous: true }, face, signal);
-      webhook.name = face.name;
+      const call: ApiCall = { method: 'PATCH', path, anonymous: true };
+      const { name } = await this.named<Discord.APIWebhook>(call, face, signal);
+      webhook.name = name ?? face.name;
       webhook.hasPicture = true;
       return { kind: 'done' };
     } catch (error) {
@@ -271,12 +273,13 @@ export class Faces {
   private async keep(
     channel: string,
     webhook: ListedWebhook,
-    { chat, personaId, persona, name, portrait: { hash } }: WantedFace,
+    { chat, personaId, persona, portrait: { hash } }: WantedFace,
     kept: KeptFace[],
   ): Promise<OwnWebhook> {
     const usedAt = this.base.clock.now();
-    const others = kept.filter(({ id }) => id !== webhook.id);
-    await this.store(channel, [...others, { id: webhook.id, chat, personaId, persona, name, hash, usedAt }]);
+    const { id, name } = webhook;
+    const others = kept.filter((each) => each.id !== id);
+    await this.store(channel, [...others, { id, chat, personaId, persona, name, hash, usedAt }]);
     return webhook;
   }
 
@@ -289,6 +292,12 @@ export class Faces {
       this.base.log.warn(told, 'webhooks of personas were not noted; they are found by name');
     });
   }
+}
+
+/** Whether it shows this. Somebody may have changed it, or a process that died before it was noted. */
+function isRight(own: KeptFace, webhook: ListedWebhook, { persona, portrait }: WantedFace): boolean {
+  const isUnchanged = own.name === webhook.name && webhook.hasPicture;
+  return isUnchanged && own.persona === persona && own.hash === portrait.hash;
 }
 
 /** Discord does not know it any more, and is not asked for it again. */

@@ -273,7 +273,8 @@ export class Webhooks {
     const { author, webhook_id } = await this.base.api.get<Discord.APIMessage>(path, signal);
     if (!webhook_id || author.id === me.id) return { kind: 'bot' };
     const { channel, thread } = await this.seatOf(to, signal);
-    const webhook = (await this.oursIn(channel, signal)).find((each) => each.id === webhook_id);
+    const ours = await this.alone(channel, () => this.oursIn(channel, signal));
+    const webhook = ours.find((each) => each.id === webhook_id);
     if (webhook === undefined) return { kind: 'lost' };
     return { kind: 'webhook', webhook, thread, named: !readsAs(author.username, username) };
   }
