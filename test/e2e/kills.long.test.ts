@@ -4,6 +4,7 @@ import type { Platform } from '../harness/platform.js';
 import { describeWithPostgres, startPostgres } from '../harness/postgres.js';
 import { telegramPlatform } from '../harness/telegram-platform.js';
 import { whatsappPlatform } from '../harness/whatsapp.js';
+import { killWhileSaidAnew } from './anew.js';
 import { crashTable, type KillReport, killAtRandom, NONE, PHASES } from './kills.js';
 
 const seed = Number(process.env.COTERIE_SEED ?? Date.now() % 1_000_000);
@@ -21,6 +22,12 @@ const PLATFORMS: [string, () => Promise<Platform>][] = [
 it.each(PLATFORMS)(
   'answers every message on %s once and in order after sixty ends of the process, at least five in each step',
   async (_name, platform) => endsAll(await platform()),
+  1_200_000,
+);
+
+it.each(PLATFORMS)(
+  'shows one version of each answer on %s, which is its history, after sixty ends of the process while it is said anew',
+  async (_name, platform) => killWhileSaidAnew(await platform(), { kills: KILLS, seed }),
   1_200_000,
 );
 

@@ -7,8 +7,8 @@ export interface PlatformStage {
   platform: Platform;
   model: FakeModel;
   home: Home;
-  /** Starts the gateway. */
-  launch(): Running;
+  /** Starts the gateway; its environment is the platform's, and this. */
+  launch(environment?: Record<string, string>): Running;
   /** Starts it and resolves when it is up and receiving. */
   start(): Promise<Running>;
   /** Resolves when a chat has that many messages of ours. */
@@ -30,8 +30,8 @@ export async function stageOn(
   });
   await platform.prepare?.(home.folder);
   const started: Running[] = [];
-  const launch = () => {
-    const gateway = run(home, ['start'], platform.environment);
+  const launch = (environment: Record<string, string> = {}) => {
+    const gateway = run(home, ['start'], { ...platform.environment, ...environment });
     platform.attend?.(() => gateway.err());
     started.push(gateway);
     return gateway;
