@@ -316,7 +316,7 @@ class LiveHub {
     const since = await readLog(this.parts, room, { after: position }, MOST_NEWS);
     const keys = new Set(since.shown.map(({ key }) => key));
     const rows = [...tail.filter(({ key }) => !keys.has(key)), ...since.shown];
-    const news: LiveNews = { kind: 'rows', room, rows, gone: [], position: since.after };
+    const news: LiveNews = { kind: 'rows', room, rows, gone: [], position: since.after, whole: true };
     this.tell([session], since.isEnd ? news : { kind: 'reread', room });
   }
 

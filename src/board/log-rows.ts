@@ -46,8 +46,7 @@ export function pageOf({ shown: rows, before, after, isEnd }: ReadLog): RowPage 
 type Present = Persona & { face: string | null };
 
 function shownRow(parts: LogParts, room: RoomId, row: LoggedRow, personas: Present[]): LogRow {
-  const { key, at, text, state, replyTo, forwardedFrom, turn, files, calls, approvals, remembered, choices } =
-    row;
+  const { key, at, text, state, replyTo, forwardedFrom, turn, files, calls, approvals, remembered } = row;
   const isFailed = state === 'failed';
   const shown: LogRow = { key, author: authorOf(row, personas), at, text: isFailed ? '' : text };
   if (row.plain) shown.plain = true;
@@ -71,7 +70,8 @@ function shownRow(parts: LogParts, room: RoomId, row: LoggedRow, personas: Prese
     }));
   }
   if (remembered.length > 0) shown.remembered = remembered;
-  if (choices.length > 0) shown.choices = choices;
+  if (row.choices.length > 0) shown.choices = row.choices;
+  if (row.versions !== null) shown.versions = row.versions;
   return shown;
 }
 

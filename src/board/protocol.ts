@@ -34,6 +34,8 @@ export interface LogRow {
   remembered?: Remembered[];
   /** Buttons below a message of the gateway. */
   choices?: { label: string; value: string }[];
+  /** At the newest answer of the page's own chats, which can be said anew: the number shown, and those of all versions. */
+  versions?: { shown: number; all: number[] };
 }
 
 export type RowAuthor =
@@ -308,8 +310,8 @@ export type LiveAsk =
 export type LiveNews =
   /** First. `run` differs after a restart. */
   | { kind: 'hello'; run: string; version: string }
-  /** New or changed rows, oldest first; `gone`: keys of rows that are no more. */
-  | { kind: 'rows'; room: string; rows: LogRow[]; gone: string[]; position: string }
+  /** New or changed rows, oldest first; `gone`: keys of rows that are no more. `whole`: others behind the first are gone, too. */
+  | { kind: 'rows'; room: string; rows: LogRow[]; gone: string[]; position: string; whole?: true }
   /** More came meanwhile than is worth sending: read the newest page anew. */
   | { kind: 'reread'; room: string }
   /** The text of a row that is `writing`: its first `keep` UTF-16 units stay, then comes `add`. */

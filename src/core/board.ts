@@ -97,6 +97,8 @@ export interface LoggedRow {
     line: string;
   }[];
   choices: Choice[];
+  /** Of the newest answer of a chat of the page: the number of the version that is shown, and those of all. */
+  versions: { shown: number; all: number[] } | null;
 }
 
 export interface LoggedFile {

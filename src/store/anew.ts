@@ -82,6 +82,18 @@ function* newestAnswer(room: RoomId): db.Verb<NewestAnswer | null> {
   };
 }
 
+const NUMBERS = `
+  select distinct version from message where saying is not null and saying = ? order by version`;
+
+/** The newest answer, also one that nobody knows any more: the number that is shown, and those of its versions. */
+export function* numbersOfNewest(room: RoomId) {
+  const found = yield* db.one<AnswerRow>(NEWEST, room);
+  if (found === undefined) return null;
+  const { id: messageId, saying, version } = found;
+  const all = saying === null ? [1] : yield* db.column<number>(NUMBERS, saying);
+  return { messageId, shown: version ?? 1, all };
+}
+
 const SHOWN_AS = `
   select turn_id as turnId, thread_id as threadId from outbox
   where chat_id = @chatId and platform_message_id = @id and persona_id <> '' order by id desc limit 1`;

@@ -1,4 +1,5 @@
 /** Entries of a room's log as rows: with the files, calls, approvals and memory of their turns, and the state of a send. */
+import type { Anew } from '../core/anew.js';
 import { BOARD, type LoggedApproval, type LoggedFile, type LoggedRow } from '../core/board.js';
 import type { Appearance, Choice, Part } from '../core/channel.js';
 import { cutAt } from '../core/cut.js';
@@ -7,6 +8,7 @@ import { type ChatId, channelOf, type PersonaId, type RoomId, roomParts } from '
 import type { StoredAttachment } from '../core/media.js';
 import { type Cause, changedLines, type Tier } from '../core/memory.js';
 import { reactionText, type Step, type StoredReply } from '../core/transcript.js';
+import { numbersOfNewest } from './anew.js';
 import * as db from './db.js';
 import { columns } from './sql.js';
 
@@ -57,12 +59,14 @@ interface LoggedTurn extends At<'turn'> {
   state: string;
   startedAt: number;
   usedTools: number;
+  /** JSON: the answer that it replaces. */
+  anew?: string | null;
 }
 
 export type LogEntry = LoggedMessage | LoggedCommand | LoggedSend | LoggedTurn;
 
 const ACTIVE = (where: string) => `
-  select 'turn' as source, started_at as at, ${columns('id personaId state startedAt usedTools')} from turn
+  select 'turn' as source, started_at as at, ${columns('id personaId state startedAt usedTools anew')} from turn
   where room_id = ? and ${where}`;
 const RUNNING = ACTIVE(`state = 'running'`);
 const SUSPENDED = ACTIVE(`state in ('suspended', 'ready') order by started_at, id`);
@@ -213,8 +217,10 @@ const OPEN_OFFER = 'select 1 from offer where key = ? and ended_at is null';
 
 export function* logRows(room: RoomId, entries: readonly LogEntry[]): db.Verb<LoggedRow[]> {
   const facts = yield* factsOf(room, entries);
+  const replaced = new Set(entries.flatMap((entry) => anewIn(entry)?.messageId ?? []));
   const rows: LoggedRow[] = [];
   for (const entry of entries) {
+    if (entry.source === 'message' && replaced.has(entry.id)) continue;
     const row =
       entry.source === 'outbox'
         ? yield* sendRow(room, entry)
@@ -223,7 +229,34 @@ export function* logRows(room: RoomId, entries: readonly LogEntry[]): db.Verb<Lo
           : spoken(room, entry, facts);
     if (row !== null) rows.push(row);
   }
+  yield* goOn(rows, entries);
+  yield* numberVersions(room, rows, entries);
   return rows;
+}
+
+function anewIn(entry: LogEntry): Anew | null {
+  return entry.source === 'turn' && entry.anew ? (JSON.parse(entry.anew) as Anew) : null;
+}
+
+/** An answer that is continued stays until more of it is there. */
+function* goOn(rows: LoggedRow[], entries: readonly LogEntry[]): db.Verb<void> {
+  for (const entry of entries) {
+    const anew = anewIn(entry);
+    const row = anew?.how === 'more' ? rows.find(({ turn }) => turn === turnOf(entry)) : undefined;
+    if (row?.text !== '' || anew === null) continue;
+    row.text = (yield* db.value<string>('select text from message where id = ?', anew.messageId)) ?? '';
+  }
+}
+
+/** Of the newest answer, in a chat of the page: elsewhere the platform has the buttons. */
+function* numberVersions(room: RoomId, rows: LoggedRow[], entries: readonly LogEntry[]): db.Verb<void> {
+  if (!isBoards(room)) return;
+  const found = yield* numbersOfNewest(room);
+  const entry = entries.find(({ source, id }) => source === 'message' && id === found?.messageId);
+  const key = entry && (turnOf(entry) === null ? `m${entry.id}` : `t${turnOf(entry)}`);
+  const row = rows.find((each) => each.key === key);
+  if (row === undefined || found === null) return;
+  row.versions = { shown: found.shown, all: found.all };
 }
 
 const NOTHING = {
@@ -237,6 +270,7 @@ const NOTHING = {
   approvals: [],
   remembered: [],
   choices: [],
+  versions: null,
 } satisfies Partial<LoggedRow>;
 
 function commandRow({ id, at, senderId, senderName, name, argument }: LoggedCommand): LoggedRow {

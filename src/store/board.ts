@@ -90,13 +90,17 @@ const LOGGED_MESSAGE = columns(
   'id authorKind authorId authorName text words sentAt receivedAt replyTo turnId attachments forwardedFrom state quiet',
 );
 // A choice without a command is a press that changed nothing. After the reset, what it forgot is not shown by a command either.
-const SEEN_COMMAND = `room_id = @room and name <> 'choice' and after_message >= @reset`;
-// A greeting is a message (the page shows its picture beside it), and files that a turn made belong to its answer.
+// On the page an answer is said anew by its buttons, and only the answer is seen to change.
+const SEEN_COMMAND = `room_id = @room and name <> 'choice' and after_message >= @reset
+  and not (name in ('again', 'continue', 'edit', 'undo') and substr(room_id, 1, ${BOARD.length + 1}) = '${BOARD}_')`;
+// A greeting is a message (the page shows its picture beside it), files that a turn made belong to its answer, and a change
+// of what is shown is no news.
 const BESIDE = `chat_id = @chatId and substr(origin, 1, 5) <> 'turn:'`;
 const SEEN_OUTBOX = `${BESIDE} and thread_id is not distinct from @threadId
-  and created_at >= @since and state <> 'dropped' and origin not like 'greeting:%' and origin not like 'face:%' and origin not like 'tool:%:made'
+  and created_at >= @since and state <> 'dropped' and origin not like 'greeting:%' and origin not like 'face:%' and origin not like 'tool:%:made' and origin not like 'buttons:%'
   and not (origin like 'command:%' and persona_id <> '')`;
-const UNSAID = `room_id = @room and state in ('failed', 'parked', 'aborted') and first_message > @reset`;
+// One that was to say an answer anew leaves that answer.
+const UNSAID = `room_id = @room and state in ('failed', 'parked', 'aborted') and first_message > @reset and anew is null`;
 
 const SOURCES = {
   message: {

@@ -105,3 +105,25 @@ describe('the window of a conversation', () => {
     expect(windows.rowsOf(next)[1]).not.toBe(windows.rowsOf(window)[1]);
   });
 });
+
+describe('a page that was away', () => {
+  const windowOf = (...numbers: number[]) =>
+    windows.windowOf({ rows: numbers.map((n) => rowOf(n)), before: null, after: null, position: '9' });
+  const news = (...numbers: number[]) => ({
+    ...{ rows: numbers.map((n) => rowOf(n)), gone: [], whole: true as const },
+  });
+
+  it('loses the rows that went meanwhile, and keeps those before the news', () => {
+    const back = windows.withNews(windowOf(1, 2, 3, 4, 5), news(2, 4, 6), true);
+    expect(numbersOf(back)).toEqual([1, 2, 4, 6]);
+    expect(numbersOf(windows.withNews(windowOf(), news(2, 4), true))).toEqual([2, 4]);
+  });
+
+  it('is read anew where nothing of it is left', () => {
+    expect(windows.isPassedBy(windowOf(1, 2), news(3))).toBe(true);
+    expect(windows.isPassedBy(windowOf(1, 2), news())).toBe(true);
+    expect(windows.isPassedBy(windowOf(1, 2), news(2, 3))).toBe(false);
+    expect(windows.isPassedBy(windowOf(), news(3))).toBe(false);
+    expect(windows.isPassedBy(windowOf(1), { rows: [rowOf(3)] })).toBe(false);
+  });
+});

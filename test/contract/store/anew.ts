@@ -82,6 +82,39 @@ export function anewContract(under: StoreUnderTest): void {
   };
 
   describe('an answer that is said anew', () => {
+    it('is one row on the page, in whose own chats it has its versions and no commands', async () => {
+      for (const room of ['board_main', 'test_5']) {
+        const own = room.startsWith('board_');
+        const all = async () => (await under.store.log({ room, from: 'newest', most: 9 })).rows;
+        const rows = async () =>
+          (await all())
+            .filter(({ text }) => text !== '/again')
+            .map(({ text, state, versions }) => [text, state, ...(versions === null ? [] : [versions])]);
+        const first = `${room}-t1`;
+        await exchange(under.store, first, 'hi', { room });
+        const before = [`reply of ${first}`, null, ...(own ? [{ shown: 1, all: [1] }] : [])];
+        expect(await rows()).toEqual([['hi', null], before]);
+
+        // It stands in the place of the other from its beginning.
+        const turnId = `${room}-t2`;
+        await again(turnId, {}, [], room);
+        expect(await rows()).toEqual([
+          ['hi', null],
+          ['', 'writing'],
+        ]);
+        await finish(under.store, await claimed(under.store, room), turnId, { reply: 'two' });
+        const after = ['two', null, ...(own ? [{ shown: 2, all: [1, 2] }] : [])];
+        expect(await rows()).toEqual([['hi', null], after]);
+        expect((await all()).some(({ text }) => text === '/again')).toBe(!own);
+
+        // What is continued stays until more is there.
+        await again(`${room}-t3`, { how: 'more' }, [], room);
+        expect((await rows()).at(-1)).toEqual(['two', 'writing']);
+        await finish(under.store, await claimed(under.store, room), `${room}-t3`, { reply: null });
+        expect((await rows()).at(-1)).toEqual(after);
+      }
+    });
+
     it('begins as a turn over the same messages, with the steps that it is given and what is shown', async () => {
       const step: Step = { kind: 'answer', text: '', calls: [{ id: 'c1', name: 'ring', arguments: '{}' }] };
       const result: Step = { kind: 'result', callId: 'c1', content: 'rung', failed: false };

@@ -1,5 +1,5 @@
 /** The place Chat: the page's own conversation with its personas. */
-import { useComputed } from '@preact/signals';
+import { type ReadonlySignal, useComputed } from '@preact/signals';
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import type { BoardCommand, BoardPersonas, LogRow } from '../../../src/board/protocol.ts';
 import { sentenceOf } from '../api.ts';
@@ -18,7 +18,8 @@ import { Faces } from './faces.tsx';
 import { Offers } from './offers.tsx';
 import { arrived, say, waiting } from './outgoing.ts';
 import { Outgoing } from './outgoing-rows.tsx';
-import { commands, personasOf, press } from './requests.ts';
+import { commands, order, personasOf, press } from './requests.ts';
+import { Versions } from './versions.tsx';
 
 export default function Chat() {
   const chat = place.value.parts[0] ?? MAIN_CHAT;
@@ -40,7 +41,7 @@ function OneChat({ chat }: { chat: string }) {
       log.rows.value.some(({ state, author }) => state === 'waiting' && isOwn(author)),
   );
   const sayHere = useMemo(() => (text: string) => say(chat, text), [chat]);
-  const draw = useMemo(() => drawWith(actionsOf(chat, log, setFault)), [chat, log]);
+  const draw = useMemo(() => drawWith(actionsOf(chat, log, setFault, isUnderWay)), [chat, log, isUnderWay]);
   const isUnsaid = ![...arrived.value, ...waiting.value].some((each) => each.chat === chat);
   const isEmpty = log.isRead.value && log.rows.value.length === 0 && isUnsaid;
 
@@ -123,10 +124,16 @@ function drawWith(actions: RowActions) {
   return (row: LogRow, isFirst: boolean) => <Row row={row} isFirst={isFirst} actions={actions} />;
 }
 
-function actionsOf(chat: string, log: Log, fail: (says: string | null) => void): RowActions {
+function actionsOf(
+  chat: string,
+  log: Log,
+  fail: (says: string | null) => void,
+  isUnderWay: ReadonlySignal<boolean>,
+): RowActions {
+  const told = async (work: Promise<void>) => fail(await work.then(() => null, sentenceOf));
   return {
     decide: ({ id }, decision) => say(chat, `/${decision} ${id}`),
-    choose: async (value) => fail(await press(chat, value).then(() => null, sentenceOf)),
+    choose: (value) => told(press(chat, value)),
     undo: (turn) => say(chat, `/memory undo ${turn}`),
     tryAgain(row) {
       const rows = log.rows.peek();
@@ -134,5 +141,7 @@ function actionsOf(chat: string, log: Log, fail: (says: string | null) => void):
       const asked = isOwn(row.author) ? row : before.find(({ author }) => isOwn(author));
       if (asked !== undefined) say(chat, asked.text);
     },
+    below: (row) =>
+      row.versions && <Versions {...{ chat, row, isUnderWay }} order={(text) => told(order(chat, text))} />,
   };
 }

@@ -1,5 +1,5 @@
 /** Those who are here: a tap makes one the one that answers; the menu addresses one, invites it, or lets it go. */
-import { useId, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { BoardPersona } from '../../../src/board/protocol.ts';
 import { sentenceOf } from '../api.ts';
 import { useTexts } from '../app.ts';
@@ -8,6 +8,7 @@ import { Face } from '../kit/face.tsx';
 import { Fault } from '../kit/fault.tsx';
 import { Icon } from '../kit/icons.tsx';
 import { createPersona, PersonaFields } from '../kit/persona-fields.tsx';
+import { Popover } from '../kit/popover.tsx';
 import { moveFocus } from '../kit/tabs.tsx';
 import { ChatSwitch, type Switching } from './chat-switch.tsx';
 import { suggested } from './composer.tsx';
@@ -64,72 +65,42 @@ export function Faces({ chat, active, personas, writing, say, switching }: Faces
 
 function Menu({ switching, active, personas, say }: Omit<FacesProps, 'chat' | 'writing'>) {
   const { chat } = useTexts();
-  const id = useId();
-  const menu = useRef<HTMLDivElement>(null);
-  const opener = useRef<HTMLButtonElement>(null);
-  const act = (work: () => void) => () => {
-    menu.current?.hidePopover();
-    work();
-  };
   return (
-    <>
-      <button
-        ref={opener}
-        type="button"
-        class="icon quiet"
-        aria-label={chat.who}
-        title={chat.who}
-        popovertarget={id}
-      >
-        <Icon name="more" />
-      </button>
-      <div
-        ref={menu}
-        id={id}
-        popover="auto"
-        class="who"
-        onBeforeToggle={() => below(menu.current, opener.current)}
-      >
-        <ul class="list">
-          {personas.map(({ id: persona, name, avatar, present }) => (
-            <li key={persona} class="row">
-              <Face name={name} avatar={avatar} />
-              <span class="grow">{name}</span>
-              <button
-                type="button"
-                class="quiet"
-                onClick={act(() => {
-                  suggested.value = { text: `${name}: `, isBegin: true };
-                })}
-              >
-                {chat.address}
-              </button>
-              {persona !== active && (
+    <Popover label={chat.who}>
+      {(act) => (
+        <>
+          <ul class="list who">
+            {personas.map(({ id: persona, name, avatar, present }) => (
+              <li key={persona} class="row">
+                <Face name={name} avatar={avatar} />
+                <span class="grow">{name}</span>
                 <button
                   type="button"
                   class="quiet"
-                  onClick={act(() => say(`/persona ${present ? 'leave' : 'invite'} ${persona}`))}
+                  onClick={act(() => {
+                    suggested.value = { text: `${name}: `, isBegin: true };
+                  })}
                 >
-                  {present ? chat.letGo : chat.invite}
+                  {chat.address}
                 </button>
-              )}
-            </li>
-          ))}
-        </ul>
-        <p class="tiny soft">{chat.whoHears}</p>
-        <ChatSwitch {...switching} begin={act(switching.begin)} />
-      </div>
-    </>
+                {persona !== active && (
+                  <button
+                    type="button"
+                    class="quiet"
+                    onClick={act(() => say(`/persona ${present ? 'leave' : 'invite'} ${persona}`))}
+                  >
+                    {present ? chat.letGo : chat.invite}
+                  </button>
+                )}
+              </li>
+            ))}
+          </ul>
+          <p class="tiny soft">{chat.whoHears}</p>
+          <ChatSwitch {...switching} begin={act(switching.begin)} />
+        </>
+      )}
+    </Popover>
   );
-}
-
-/** Below what opens it, within the screen. */
-function below(menu: HTMLElement | null, opener: HTMLElement | null): void {
-  if (menu === null || opener === null) return;
-  const { left, bottom } = opener.getBoundingClientRect();
-  const wide = Math.min(416, innerWidth - 32);
-  menu.style.inset = `${bottom + 8}px auto auto ${Math.max(16, Math.min(left, innerWidth - wide - 16))}px`;
-  menu.style.margin = '0';
 }
 
 export function NewPersona({ chat, close }: { chat: string; close: () => void }) {

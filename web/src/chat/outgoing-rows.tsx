@@ -8,12 +8,15 @@ import type { Waiting } from './queue.ts';
 
 /** The clocks of browser and gateway may differ so much. */
 const CLOCKS_MS = 120_000;
+/** Commands that change the newest answer stand in no conversation. */
+const UNSEEN = /^\/(?:again|continue|edit|undo)\b/i;
 
 export function Outgoing({ chat, log }: { chat: string; log: Log }) {
   const own = log.rows.value.filter(({ author }) => author.kind === 'person' && author.own);
   const here = arrived.value.filter((each) => each.chat === chat);
   const shown = here.filter(({ text, at }) => {
     const said = text.trim();
+    if (UNSEEN.test(said)) return false;
     // Of a command the conversation keeps the name.
     const name = said.startsWith('/') ? said.split(/\s/)[0] : said;
     return !own.some((row) => row.at > at - CLOCKS_MS && [said, name].includes(row.text.trim()));

@@ -19,6 +19,11 @@ export async function press(chat: string, value: string): Promise<void> {
   });
 }
 
+/** A command that is sent by a button: now or not at all. */
+export async function order(chat: string, text: string): Promise<void> {
+  await deliver({ id: newId(), chat, text, files: [], at: 0 });
+}
+
 export async function upload(file: File): Promise<Attached> {
   const query = new URLSearchParams({ name: file.name, type: file.type || 'application/octet-stream' });
   return (await ask<Attached>(`api/board/files?${query}`, { method: 'POST', bytes: file })).body;

@@ -2,7 +2,7 @@
 import { batch, computed, type ReadonlySignal, signal } from '@preact/signals';
 import type { LogRow, RowPage } from '../../../src/board/protocol.ts';
 import { Refusal, read } from '../api.ts';
-import { connection, follow } from '../live.ts';
+import { connection, type Follower, follow } from '../live.ts';
 import * as windows from './window.ts';
 
 /** Where the list is to stand after the next change of its rows: at an end, or with this row in sight. */
@@ -145,9 +145,10 @@ export function openLog(room: string): Log {
 
   const follower = {
     position: () => position,
-    rows(news: { rows: LogRow[]; gone: string[]; position: string }) {
+    rows(news: Parameters<Follower['rows']>[0]) {
       position = news.position;
-      take((last) => windows.withNews(last, news, log.follows));
+      if (window.value !== null && windows.isPassedBy(window.value, news)) follower.reread();
+      else take((last) => windows.withNews(last, news, log.follows));
     },
     writing(news: Parameters<typeof windows.withWriting>[1]) {
       take((last) => windows.withWriting(last, news, Date.now(), log.follows));

@@ -75,11 +75,12 @@ export function withNewer({ pages, isTorn }: LogWindow, page: RowPage): LogWindo
  */
 export function withNews(
   window: LogWindow,
-  { rows, gone }: Pick<News<'rows'>, 'rows' | 'gone'>,
+  { rows, gone, whole }: Pick<News<'rows'>, 'rows' | 'gone' | 'whole'>,
   follows: boolean,
 ): LogWindow {
   const changed = new Map(rows.map((row) => [row.key, row]));
   const isGone = new Set(gone);
+  if (whole) for (const key of lost(window, changed)) isGone.add(key);
   const found = new Set<string>();
   const pages = window.pages.map((page) => {
     const isTouched = page.rows.some(({ key }) => changed.has(key) || isGone.has(key));
@@ -90,6 +91,23 @@ export function withNews(
   });
   const added = rows.filter(({ key }) => !found.has(key) && !isGone.has(key));
   return bounded(withAdded({ ...window, pages }, added, follows), follows);
+}
+
+/** Whether all of it is older than the news, or gone: it has to be read anew. */
+export function isPassedBy(
+  window: LogWindow,
+  { rows, whole }: Pick<News<'rows'>, 'rows' | 'whole'>,
+): boolean {
+  const there = new Set(rows.map(({ key }) => key));
+  const known = rowsOf(window);
+  return whole === true && known.length > 0 && isAtEnd(window) && !known.some(({ key }) => there.has(key));
+}
+
+/** Rows that went while nobody told of them: behind the first of those that are there, and not among them. */
+function lost(window: LogWindow, there: ReadonlyMap<string, LogRow>): string[] {
+  const keys = rowsOf(window).map(({ key }) => key);
+  const first = keys.findIndex((key) => there.has(key));
+  return first < 0 ? [] : keys.slice(first).filter((key) => !there.has(key));
 }
 
 /** The words of a row that is being written: it may be new. */
