@@ -12,7 +12,7 @@ import type { TaskGiver } from './delegation/place.js';
 import type { Runner } from './delegation/runner.js';
 import { startJobs } from './jobs/clock.js';
 import { trimMedia } from './media/files.js';
-import { sizeGauges } from './operating/metrics.js';
+import { nodeGauges, sizeGauges } from './operating/metrics.js';
 import { startUpkeep } from './operating/upkeep.js';
 import type { Parts } from './parts.js';
 import { foldersOf, PAGE_FILES } from './paths.js';
@@ -78,7 +78,8 @@ async function startListener(
     ...config.board,
     // Only platforms count: closing the terminal does not make the gateway unready.
     ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
-    metrics: async () => metrics.render(sizeGauges(await sizes())),
+    metrics: async () =>
+      metrics.render([...sizeGauges(await sizes()), ...(options.node ? nodeGauges(options.node) : [])]),
     webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
     tasks: await tasks.forPrograms(),
     workspace,

@@ -84,6 +84,9 @@ withOptions(
   .action(async (options: MigrateOptions, ...given) =>
     (await commands()).migrateStore(configOf(given), options),
   );
+withOptions(program.command('nodes'), 'list the gateways on this store, and what each holds').action(
+  async (...given) => (await commands()).listNodes(configOf(given)),
+);
 withOptions(program.command('export'), 'write a chat as people saw it, as Markdown or JSON')
   .argument('<chat-id>')
   .option('--format <format>', 'markdown (the default) or json')

@@ -5,6 +5,7 @@
 export { audit } from './audit.js';
 export { doctor } from './doctor.js';
 export { migrateStore } from './migrate-store.js';
+export { listNodes } from './nodes.js';
 export { approve, linkWhatsApp, list, remove, terminalAsk } from './pair.js';
 export { exportPersona, importPersonas } from './persona-files.js';
 export { replay } from './replay.js';

@@ -53,6 +53,7 @@ const access = {
   require_mention: truth().optional(),
 };
 
+const NODE_NAME = 'at most 64 letters, digits, dots, hyphens and underscores';
 const LIKE_OPENAI = 'like https://api.openai.com/v1';
 const MONEY = 'an amount of money in the unit of the prices, 0 or more';
 const PRICE = 'a price per million tokens, 0 or more';
@@ -143,6 +144,10 @@ export const configKeys = z.strictObject({
     url: optional(storeAddress()),
     connections: whole(3).default(8),
     wait_seconds: amount('a number of seconds', 0).default(30),
+  }),
+  node: section({
+    name: optional(pattern(NODE_NAME, /^[A-Za-z0-9._-]{1,64}$/)),
+    lease_seconds: amount('a number of seconds from 2 to 300', 2, 300).default(15),
   }),
   shutdown_seconds: amount('a number of seconds', 0).default(20),
   log: section({

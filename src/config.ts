@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
+import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import type * as z from 'zod';
 import type { Camel, Streaming } from './channels/kit/descriptor.js';
@@ -167,6 +168,15 @@ async function readConfigFile(from: From) {
   }
 }
 
+function nodeOf({ name, lease_seconds: seconds }: ConfigKeys['node']) {
+  // A host's name may have any characters.
+  const host =
+    hostname()
+      .replace(/[^A-Za-z0-9._-]/g, '-')
+      .slice(0, 64) || 'coterie';
+  return { name: name ?? host, leaseMs: Math.round(seconds * 1000) };
+}
+
 /** Relative paths start at `folder`. */
 function resolveConfig(
   keys: ConfigKeys,
@@ -188,6 +198,7 @@ function resolveConfig(
       connections: keys.store.connections,
       waitMs: Math.round(keys.store.wait_seconds * 1000),
     },
+    node: nodeOf(keys.node),
     shutdownSeconds: keys.shutdown_seconds,
     log: { level: keys.log.level, format: keys.log.format ?? (terminal ? 'pretty' : 'json') },
     model: {

@@ -17,10 +17,12 @@ import { createGateway, type Gateway } from './gateway.js';
 import { createOutward } from './network/outward.js';
 import { type DataLock, watchLocks } from './operating/lock.js';
 import { createLog, createLogTail, standardError } from './operating/log.js';
+import { createMetrics, nodeGauges } from './operating/metrics.js';
+import type { Node } from './operating/node.js';
 import { createLearner } from './operating/redact.js';
 import { createParts, type GatewayOptions } from './parts.js';
 import { foldersOf, hiddenFrom } from './paths.js';
-import { createTerminalChannel } from './platforms.js';
+import { createTerminalChannel, PLATFORMS } from './platforms.js';
 import { hiddenInLogs } from './secrets.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
 
@@ -33,6 +35,8 @@ export type OpenedRun = Awaited<ReturnType<typeof openRun>>;
 /** The locks of a run, and the part of a gateway that it plays. */
 interface Role {
   locks: (DataLock | null)[];
+  /** Among other gateways of the store; null: there are none. */
+  node: Node | null;
   /** The lease owner in the store; it belongs to the locks. */
   owner: string;
   platforms: boolean;
@@ -112,18 +116,16 @@ export async function runGateways(run: OpenedRun, role: Role): Promise<void> {
     show,
     platforms: role.platforms,
     owner: role.owner,
+    node: role.node,
   };
   let unwatchLocks = () => {};
   let loaded = run.loaded;
+  let reason = `the ${role.owner} began`;
   for (let isFirst = true; ; isFirst = false) {
+    if (role.node !== null && !role.node.mayAct()) await standBy(run, role.node, { locks, door, ends });
     // The start is in the audit log before any message is accepted.
     const opening = Promise.allSettled([
-      appendStart(
-        audit,
-        loaded,
-        run.version,
-        isFirst ? `the ${role.owner} began` : 'a new configuration is taken in',
-      ),
+      appendStart(audit, loaded, run.version, reason),
       compose({
         ...shared,
         config: loaded.config,
@@ -157,6 +159,14 @@ export async function runGateways(run: OpenedRun, role: Role): Promise<void> {
       log.info({}, 'a new configuration is taken in; accepted messages are safe');
       await gateway.stop(TAKE_IN_MS);
       loaded = next.loaded;
+      reason = 'a new configuration is taken in';
+      continue;
+    }
+    if (next.kind === 'deposed') {
+      log.warn({}, 'the leases of this gateway ran out; it stands by');
+      // Another may be at work by now.
+      await gateway.stop(0);
+      reason = `the ${role.owner} took over again`;
       continue;
     }
     log.info({}, 'shutting down; accepted messages are safe');
@@ -166,13 +176,48 @@ export async function runGateways(run: OpenedRun, role: Role): Promise<void> {
     await gateway.stop(next.isLost ? 0 : undefined);
     await terminal?.stop();
     unwatchLocks();
+    await role.node?.leave();
     for (const lock of locks) lock.release();
     process.exit(next.code);
   }
 }
 
+/** Until this node holds the leases; the HTTP listener says who does. Ends the process if it is stopped before. */
+async function standBy(
+  { config, log, stop }: OpenedRun,
+  node: Node,
+  { locks, door, ends }: { locks: DataLock[]; door: Door; ends: Ends },
+): Promise<void> {
+  const take = () => unlessStopped(node.take(ends.deposed), stop, log);
+  if (await take()) return;
+  const since = systemClock.now();
+  const names = PLATFORMS.filter((name) => config.channels[name] !== null);
+  const away = (name: string) => {
+    const heldBy = node.heldBy(`channel:${name}`);
+    return { connected: false, since, lastError: null, heldBy };
+  };
+  const unserve = await door.serve({
+    ...{ ...config.board, clock: systemClock, log },
+    ready: () => Object.fromEntries(names.map((name) => [name, away(name)])),
+    metrics: () => createMetrics().render(nodeGauges(node)),
+  });
+  while (!(await take())) {
+    await systemClock.sleep(node.lookEveryMs, stop);
+    if (!stop.aborted) continue;
+    log.info({}, 'stopped while standing by');
+    await node.leave();
+    for (const lock of locks) lock.release();
+    process.exit(0);
+  }
+  await unserve();
+}
+
+type Door = ReturnType<typeof createDoor>;
+type Ends = ReturnType<typeof createEnds>;
 type Next =
   | { kind: 'reloaded'; loaded: LoadedConfig }
+  /** Its leases ran out. */
+  | { kind: 'deposed' }
   /** `isLost`: files or database. */
   | { kind: 'ended'; code: number; isLost: boolean };
 
@@ -182,6 +227,7 @@ function createEnds({ log, stop, show }: OpenedRun, role: Role) {
   let endsWithTerminal = false;
   let ended: Extract<Next, { kind: 'ended' }> | null = null;
   let isChanged = false;
+  let isDeposed = false;
   let woken = () => {};
 
   // A library may throw in its own listener, which must not end the process. After any other uncaught error the state
@@ -216,6 +262,10 @@ function createEnds({ log, stop, show }: OpenedRun, role: Role) {
     withTerminal(failure: unknown): void {
       if (endsWithTerminal) end(failure === null ? 0 : 1);
     },
+    deposed(): void {
+      isDeposed = true;
+      woken();
+    },
     again(): void {
       isChanged = true;
       woken();
@@ -229,6 +279,10 @@ function createEnds({ log, stop, show }: OpenedRun, role: Role) {
     async next(reload: () => Promise<LoadedConfig>): Promise<Next> {
       for (;;) {
         if (ended !== null) return ended;
+        if (isDeposed) {
+          isDeposed = false;
+          return { kind: 'deposed' };
+        }
         if (isChanged) {
           isChanged = false;
           try {
@@ -283,7 +337,7 @@ async function openTerminal(
  * Ends the process if a stop comes first: a database that is away may be waited for longer than a supervisor waits. What
  * is nearly open still opens, to end in good order.
  */
-async function unlessStopped<T>(opening: Promise<T>, stop: AbortSignal, log: Log): Promise<T> {
+export async function unlessStopped<T>(opening: Promise<T>, stop: AbortSignal, log: Log): Promise<T> {
   const stopped = new Promise<null>((resolve) => {
     onAbort(stop, () => systemClock.after(STOP_OPENING_MS, () => resolve(null)));
   });

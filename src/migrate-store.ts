@@ -5,6 +5,7 @@ import { BY_OPERATOR, commandConfig, commandLog, say } from './command.js';
 import { storeAddress } from './config-values.js';
 import { systemClock } from './core/clock.js';
 import { Fault } from './core/errors.js';
+import { refuseLiving } from './nodes.js';
 import { enterStopped, storeOf } from './paths.js';
 import { userName } from './platforms.js';
 import * as copy from './store/copy.js';
@@ -31,6 +32,7 @@ export async function migrateStore(configFile: string | undefined, options: Migr
     if (options.from !== undefined) source.file = resolve(options.from);
     await refuseSource(source);
     const to = storeOf({ ...config, store: { ...config.store, url: url.data } });
+    await refuseLiving(to, log, 'move a store there');
     const target = await openServer(to, { clock: systemClock, log });
     try {
       // The copy holds the logins of platforms, so it must be in the audit log.

@@ -4,6 +4,7 @@
  */
 
 import { randomInt, randomUUID } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createArtifacts } from './artifacts/artifacts.js';
 import type { BoardOptions } from './board/listener.js';
@@ -45,8 +46,9 @@ import { secretsIn } from './models/redact.js';
 import { takeLock } from './operating/lock.js';
 import type { LogTail } from './operating/log.js';
 import { createMetrics, createSizes } from './operating/metrics.js';
+import { guarded, type Node } from './operating/node.js';
 import { createRedactor } from './operating/redact.js';
-import { foldersOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
+import { foldersOf, nodeFolderOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
 import { createBoard, createLinks, createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { Records } from './replay/records.js';
@@ -94,6 +96,8 @@ export interface GatewayOptions {
   takeIn(): void;
   /** True: the configured platforms and the HTTP listener; false: only the terminal chat. */
   platforms: boolean;
+  /** Among other gateways of the store; null: there are none. */
+  node: Node | null;
   /** The lease owner in the store. It belongs to this process's lock, so no other living process has it. */
   owner: string;
   /** The database is lost: its file was moved away, or its server is away for too long. The run has to end. */
@@ -135,9 +139,11 @@ export async function createParts(options: GatewayOptions) {
   const files = createFiles(config, store, zone, newId, clean, log);
   const { personas, portraits, archives } = files;
   const embedder = await createEmbedder(config, metrics, log);
+  const indexFolder = config.store.url === null ? config.dataDir : nodeFolderOf(config);
+  await mkdir(indexFolder, { recursive: true, mode: 0o700 });
   const recallFiles = createRecallFiles(config.groupsDir, archives, log);
   const recall = createRecall({
-    file: join(config.dataDir, 'recall.db'),
+    file: join(indexFolder, 'recall.db'),
     feed: store,
     embedder,
     clock,
@@ -147,7 +153,9 @@ export async function createParts(options: GatewayOptions) {
   });
   const links = createLinks();
   const lent = { store, personas, portraits, audit, log, show: options.show, linking: links.show };
-  const serving = options.platforms ? await createPlatforms(config, lent) : [];
+  const { node } = options;
+  const platforms = options.platforms ? await createPlatforms(config, lent) : [];
+  const serving = node === null ? platforms : platforms.map((each) => guarded(each, node.mayAct));
   const desk = options.platforms ? createBoard(config) : null;
   const own = [desk, options.terminal].filter((channel) => channel !== null);
   const channels = new Map([...serving, ...own].map((channel) => [channel.name, channel]));

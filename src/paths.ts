@@ -22,6 +22,11 @@ export function storeOf({ dataDir, store }: Config): StorePlace {
   return { ...store, file, migrationsFolder, sqliteMigrations: SQLITE_MIGRATIONS };
 }
 
+/** Files of one machine, where several share `data_dir`. */
+export function nodeFolderOf({ dataDir, node }: Config): string {
+  return join(dataDir, 'nodes', node.name);
+}
+
 export function foldersOf({ dataDir }: Config) {
   return {
     /** Files that people sent, one folder per chat. */

@@ -1,15 +1,18 @@
 /** The commands that run until they are stopped: `coterie start`, `chat` and `worker`. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import type { Config } from './config.js';
 import { systemClock } from './core/clock.js';
 import { describe, Fault } from './core/errors.js';
-import { openRun, runGateways } from './generations.js';
+import { type OpenedRun, openRun, runGateways, unlessStopped } from './generations.js';
 import { createOutward } from './network/outward.js';
-import { takeLock } from './operating/lock.js';
+import { shareLock, takeLock } from './operating/lock.js';
 import { createMetrics } from './operating/metrics.js';
-import { enterData } from './paths.js';
+import { enterNode } from './operating/node.js';
+import { enterData, nodeFolderOf, storeOf } from './paths.js';
 import { PLATFORMS } from './platforms.js';
 import { checkPremises } from './premises.js';
+import { openNodes } from './store/open.js';
 
 export async function start(file: string | undefined, version: string, stop: AbortSignal): Promise<void> {
   const run = await openRun(file, version, stop);
@@ -17,23 +20,52 @@ export async function start(file: string | undefined, version: string, stop: Abo
   if (stop.aborted) return log.info({}, 'stopped before the start');
   await checkPremises(config);
   const data = await enterData(config, log);
-  const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
-  if (!lock) {
-    const what = `${config.dataDir} is in use by another coterie process. Stop it, or set another data_dir.`;
-    throw new Fault('already_running', what);
-  }
+  const { locks, node } = await takePlace(run);
   const wantsTerminal = process.stdin.isTTY === true;
   const terminalLock = wantsTerminal ? await takeLock(join(config.dataDir, 'terminal.lock')) : null;
   if (wantsTerminal && !terminalLock) log.warn({}, 'terminal chat is in use by another coterie chat');
   if (!config.model.server) log.info({}, 'no model.name is configured; the built-in offline model answers');
-  await runGateways(run, {
-    locks: [lock, terminalLock, data],
+  const role = {
+    locks: [...locks, terminalLock, data],
+    node,
     owner: 'gateway',
     platforms: true,
     terminal: terminalLock && { interactive: true },
     // With platforms, closing the prompt does not stop the gateway.
-    endsWithTerminal: ({ channels }) => PLATFORMS.every((name) => channels[name] === null),
+    endsWithTerminal: ({ channels }: Config) => PLATFORMS.every((name) => channels[name] === null),
+  };
+  try {
+    await runGateways(run, role);
+  } catch (error) {
+    // A gateway that stands by need not wait.
+    await node?.leave();
+    throw error;
+  }
+}
+
+/** Only one gateway runs on a `data_dir` with SQLite; on PostgreSQL several stand by for each other. */
+async function takePlace({ config, version, stop, log }: OpenedRun) {
+  const { dataDir, store, channels, node } = config;
+  const file = join(dataDir, 'gateway.lock');
+  const lock = await (store.url === null ? takeLock(file) : shareLock(file));
+  if (!lock) {
+    const what = `${dataDir} is in use by another coterie process. Stop it, or set another data_dir.`;
+    throw new Fault('already_running', what);
+  }
+  if (store.url === null) return { locks: [lock], node: null };
+  const folder = nodeFolderOf(config);
+  const own = await takeLock(join(folder, 'node.lock'));
+  if (!own) {
+    const what = `A coterie named ${node.name} runs on ${dataDir}. Stop it, or set another node.name.`;
+    throw new Fault('already_running', what);
+  }
+  const platforms = PLATFORMS.filter((name) => channels[name] !== null).map((name) => `channel:${name}`);
+  const nodes = await unlessStopped(openNodes(storeOf(config), { clock: systemClock, log }), stop, log);
+  const entered = enterNode({
+    ...{ ...node, nodes, folder, version, clock: systemClock, elapsed: () => performance.now(), log },
+    leases: [...platforms, 'jobs', 'journal', 'upkeep'],
   });
+  return { locks: [lock, own], node: await unlessStopped(entered, stop, log) };
 }
 
 export async function chat(file: string | undefined, version: string, stop: AbortSignal): Promise<void> {
@@ -48,6 +80,7 @@ export async function chat(file: string | undefined, version: string, stop: Abor
   }
   await runGateways(run, {
     locks: [lock, await enterData(config, log)],
+    node: null,
     owner: 'terminal',
     platforms: false,
     terminal: { interactive: process.stdin.isTTY === true && process.stdout.isTTY === true },

@@ -28,6 +28,7 @@ import type { Log } from './core/log.js';
 import { isChatId, isPersonaId, slug } from './groups/paths.js';
 import { createPersonas } from './groups/personas.js';
 import { type Imported, importFrom } from './importing/import.js';
+import { refuseLiving } from './nodes.js';
 import { backup } from './operating/backup.js';
 import { restore } from './operating/restore.js';
 import { openFile, openStore } from './parts.js';
@@ -107,6 +108,7 @@ export async function restoreFrom(configFile: string | undefined, file: string):
   const log = commandLog(config);
   const locks = await enterStopped(config, log, 'restore');
   try {
+    await refuseLiving(storeOf(config), log, 'restore');
     const hash = await hashOfFile(file);
     // Anything but a readable file is refused below.
     if (hash !== null) {

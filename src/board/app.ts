@@ -33,7 +33,8 @@ import { recordWork } from './work.js';
 
 export interface AppOptions extends DoorOptions {
   /** The state of every configured channel, by name. */
-  ready(): Record<string, ChannelStatus>;
+  /** `heldBy`: another gateway, which is connected. */
+  ready(): Record<string, ChannelStatus & { heldBy?: string | null }>;
   /** In Prometheus text format. */
   metrics(): Promise<string>;
   /** An absent part is neither offered nor described. */
@@ -90,6 +91,7 @@ const Ready = z.strictObject({
     z.strictObject({
       connected: z.boolean(),
       since: z.iso.datetime(),
+      held_by: z.string().optional().openapi({ description: 'The gateway that is connected instead.' }),
       last_error: z.string().nullable().optional().openapi({ description: 'Only with the token.' }),
     }),
   ),
@@ -106,7 +108,7 @@ function addState(api: BoardApi, options: AppOptions, { door }: Entrance): void 
   route(api, {
     ...open,
     path: '/ready',
-    summary: 'Whether every channel is connected.',
+    summary: 'Whether every channel is connected, here or at another gateway.',
     responses: {
       200: json('All are.', Ready),
       503: json('One is not.', Ready),
@@ -115,15 +117,16 @@ function addState(api: BoardApi, options: AppOptions, { door }: Entrance): void 
     const states = options.ready();
     // An error may contain internal addresses, which probes do not need.
     const isTrusted = door.isTrusted(context.env.incoming);
-    const channels = Object.entries(states).map(([name, { connected, since, lastError }]) => [
+    const channels = Object.entries(states).map(([name, { connected, since, lastError, heldBy }]) => [
       name,
       {
         connected,
         since: new Date(since).toISOString(),
+        ...(heldBy && { held_by: heldBy }),
         ...(isTrusted && { last_error: lastError }),
       },
     ]);
-    const isReady = Object.values(states).every(({ connected }) => connected);
+    const isReady = Object.values(states).every(({ connected, heldBy }) => connected || heldBy);
     const status = isReady ? 'ready' : 'not ready';
     return reply(isReady ? 200 : 503, { status, channels: Object.fromEntries(channels) });
   });

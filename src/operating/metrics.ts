@@ -7,6 +7,7 @@ import type { Clock } from '../core/clock.js';
 import { once } from '../core/concurrency.js';
 import type { CounterName, HistogramName, Metrics } from '../core/log.js';
 import type { Sizes, UpkeepStore } from '../core/store.js';
+import type { Node } from './node.js';
 
 interface Gauge {
   name: string;
@@ -178,5 +179,22 @@ export function sizeGauges({ store: { bytes, free, rows, jobs }, media }: Sizes)
     { name: 'store_rows', help: 'Rows of the growing tables, at most', values: ofRows },
     { name: 'media_bytes', help: 'Size of the files that came with messages', values: [{ value: media }] },
     { name: 'jobs', help: 'Scheduled tasks by state', values: ofJobs },
+  ];
+}
+
+/** Of a gateway among others. */
+export function nodeGauges(node: Node): Gauge[] {
+  const held = node.holds();
+  return [
+    {
+      name: 'lease_held',
+      help: 'Whether this gateway holds the lease',
+      values: node.leases.map((lease) => ({ labels: { lease }, value: held.includes(lease) ? 1 : 0 })),
+    },
+    {
+      name: 'node_info',
+      help: 'This gateway',
+      values: [{ labels: { node: node.name, version: node.version }, value: 1 }],
+    },
   ];
 }

@@ -2,6 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Fault } from '../core/errors.js';
+import type { Nodes } from '../core/node.js';
 import type { Store } from '../core/store.js';
 import { accessStore } from './access.js';
 import { anewStore } from './anew.js';
@@ -48,6 +49,9 @@ export interface StorePlace {
   waitMs: number;
 }
 
+/** As few as a database takes. */
+const NODE_CONNECTIONS = 3;
+
 /** Throws Fault `configuration` for a database that cannot be used; else as `openSqliteStore`. */
 export async function openStoreAt(at: StorePlace, options: OpenOptions): Promise<Store> {
   return at.url === null ? openSqliteStore({ ...options, ...at }) : storeOn(await openServer(at, options));
@@ -69,6 +73,12 @@ export async function openServer(
     await db.close();
     throw error;
   }
+}
+
+/** The gateways of a PostgreSQL database, on connections of their own. */
+export async function openNodes(at: StorePlace, options: OpenOptions): Promise<Nodes> {
+  const { nodesOn } = await import('./postgres/nodes.js');
+  return nodesOn(await openServer({ ...at, connections: NODE_CONNECTIONS }, options));
 }
 
 /** Throws Fault `store_newer` for a file of a newer version, `store_unavailable` if it cannot be used. */

@@ -22,6 +22,25 @@ export const writer = postgres.pgTable('writer', {
   at: postgres.bigint({ mode: 'number' }).notNull(),
 });
 
+/** Gateways that share the database, until they are counted as dead. Only a server has several. */
+export const node = postgres.pgTable('node', {
+  name: postgres.text().primaryKey(),
+  token: postgres.text().notNull(),
+  version: postgres.text().notNull(),
+  since: postgres.bigint({ mode: 'number' }).notNull(),
+  seen_at: postgres.bigint({ mode: 'number' }).notNull(),
+  until: postgres.bigint({ mode: 'number' }).notNull(),
+});
+
+/** Held by a node until then. Rows stay, so that a fence never falls. */
+export const lease = postgres.pgTable('lease', {
+  name: postgres.text().primaryKey(),
+  node: postgres.text().notNull(),
+  token: postgres.text().notNull(),
+  fence: postgres.bigint({ mode: 'number' }).notNull(),
+  until: postgres.bigint({ mode: 'number' }).notNull(),
+});
+
 const tables: Record<string, postgres.PgTable> = Object.fromEntries(
   Object.entries(schema).map(([name, table]) => [name, derived(table)]),
 );

@@ -36,7 +36,7 @@ const TOPIC = `${CHAT}/topic`;
 
 /** Tables that hold what the store was given. */
 const OURS = `
-  select tablename as name from pg_tables where schemaname = 'public' and tablename not in ('migration', 'writer')`;
+  select tablename as name from pg_tables where schemaname = 'public' and tablename not in ('migration', 'writer', 'node', 'lease')`;
 
 /** Something of everything. */
 async function fill(store: Store): Promise<void> {

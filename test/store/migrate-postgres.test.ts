@@ -69,14 +69,14 @@ const IN_SQLITE = [
 const IN_POSTGRES = [
   `select table_name, column_name, data_type as type, (is_nullable = 'NO')::int as not_null,
      replace(coalesce(column_default, ''), '::text', '') as initially
-   from information_schema.columns where table_schema = 'public' and table_name not in ('migration', 'writer')`,
+   from information_schema.columns where table_schema = 'public' and table_name not in ('migration', 'writer', 'node', 'lease')`,
   `select t.relname as "table", case when i.indisprimary then 'key' else x.relname end as name,
      i.indisunique::int as is_unique, (i.indpred is not null)::int as is_partial,
      (select string_agg(coalesce(a.attname, '(…)'), ',' order by place)
       from unnest(i.indkey) with ordinality as k (number, place)
       left join pg_attribute as a on a.attrelid = t.oid and a.attnum = k.number) as columns
    from pg_index as i join pg_class as t on t.oid = i.indrelid join pg_class as x on x.oid = i.indexrelid
-   where t.relnamespace = 'public'::regnamespace and t.relname not in ('migration', 'writer')`,
+   where t.relnamespace = 'public'::regnamespace and t.relname not in ('migration', 'writer', 'node', 'lease')`,
 ];
 /** The sessions that are at a statement. */
 const running = (statement: string) =>
