@@ -76,8 +76,13 @@ export async function createPlatform(
       if (portraits === undefined) return null;
       if (chat === null) return portraits.shared(personaId);
       try {
-        const persona = await personas.get(platformId(platform, chat), personaId);
-        return persona && (await portraits.of(persona));
+        const id = platformId(platform, chat);
+        const persona = await personas.get(id, personaId);
+        if (persona !== null) return await portraits.of(persona);
+        // A chat that moved keeps the folder of its first id.
+        const first = await store.aliasOf(id);
+        const there = first === null ? null : await personas.get(first, personaId);
+        return there && (await portraits.of(there));
       } catch (error) {
         log.warn({ channel: platform, persona: personaId, error: describe(error) }, 'portrait was not found');
         return null;

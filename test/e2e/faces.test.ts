@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import sharp from 'sharp';
 import { afterEach, expect, it } from 'vitest';
+import { basicGroup, group } from '../fakes/telegram-chats.js';
 import { discordPlatform } from '../harness/discord.js';
 import { eventually, type Home } from '../harness/gateway.js';
 import type { Person, Place } from '../harness/platform.js';
@@ -116,6 +117,28 @@ it('on Telegram, with the first greeting, once; and as a photo of the persona’
   say(here, 'hello');
   await eventually(() => telegram.sent.length === 7, 'Luna answers');
   expect(telegram.callsOf('setMyProfilePhoto')).toHaveLength(2);
+});
+
+it('on Telegram, in a group that has moved, the bot of the persona has its photo', async () => {
+  const luna = { token: '500001:fake-token-of-a-bot-of-luna', id: 500_001, username: 'luna_bot' };
+  const owners = { owners: [`telegram_${TELEGRAM_ANNA}`] };
+  const channel = { persona_tokens: { luna: luna.token } };
+  const here = await telegramStage({ channel, config: { access: owners } });
+  const { telegram, home } = here;
+  const bot = telegram.addBot(luna);
+  await here.start();
+  const from = { id: TELEGRAM_ANNA, first_name: 'Anna' };
+  telegram.say({ from, chat: basicGroup(-555), text: `@${telegram.bot.username} hello` });
+  await here.replies(-555, 1);
+  const moved = -1_001_234_567_890;
+  telegram.join(bot, moved);
+  telegram.migrate(-555, moved);
+  telegram.say({ from, chat: group(moved), text: `@${telegram.bot.username} hello` });
+  await here.replies(moved, 1);
+  await live(home, 'telegram_-555', 'Luna', 'red');
+  telegram.say({ from, chat: group(moved), text: '/persona switch Luna' });
+  await eventually(() => telegram.photos.length === 1, 'the bot of Luna has a photo');
+  expect(telegram.photos).toMatchObject([{ bot: luna.id }]);
 });
 
 const KILLS: [string, object | null, 'before' | 'after' | null][] = [
