@@ -52,6 +52,17 @@ it('of a group are those for groups', async () => {
   expect(all.at(-1)).toContain('Welcome, all of you.');
 });
 
+it('one is said as a new message once somebody has spoken, though not to the persona', async () => {
+  const group = { chat: { address: '-5', kind: 'group' as const, title: 'Garden' } };
+  const MIRA = { address: '2', name: 'Mira', administrator: true };
+  await said('/persona switch luna', { ...group, sender: MIRA, mentionsBot: true });
+  await on.say('lovely weather', { ...group, mentionsBot: false });
+  await on.settled();
+  const more = await said('/greeting 2', { ...group, sender: MIRA, mentionsBot: true });
+  expect(more).toEqual([expect.stringContaining('Come in.')]);
+  expect(on.texts().join('\n')).toContain('Welcome, all of you.');
+});
+
 it('however long one is, all of it is shown', async () => {
   const lines = Array.from({ length: 20_000 }, (_, n) => `line${n}`);
   await writeFile(

@@ -1,4 +1,5 @@
 /** `/greeting`: the greetings of the active persona; `/greeting N` says that one, in place of the shown one if nobody has spoken since. */
+import type { NewestAnswer } from '../../core/anew.js';
 import { greetingsOf, saidBy } from '../greeting.js';
 import { presentIn } from '../participants.js';
 import { nameInWords, oneLine } from '../quoting.js';
@@ -34,13 +35,22 @@ async function run(call: CommandCall): Promise<CommandAnswer> {
     return { text: `There are greetings from 1 to ${all.length}; /greeting lists them.` };
   const text = await saidBy(call, chat, persona, chosen);
   const newest = await store.newestAnswer(room);
-  const isShown = newest !== null && newest.batch.length === 0 && newest.personaId === persona.id;
-  if (isShown && newest.busy === null) {
+  const isGreeting = newest !== null && newest.batch.length === 0 && newest.personaId === persona.id;
+  if (isGreeting && newest.busy === null && !(await isAnyoneHeard(call, newest))) {
     return begin(call, newest, { how: 'edit', version: null, text, memory: newest.shown.memory }, []);
   }
   const hearers = presentIn(chat, await personas.list(chat.id));
   const said = { room, personaId: persona.id, text, hearers };
   return { text: '', effects: [{ kind: 'greet', ...said }], appears: { chat, persona, greeting: said } };
+}
+
+/** Whether somebody has said something since, though it was not for the persona. */
+async function isAnyoneHeard(
+  { store, command: { room } }: CommandCall,
+  { personaId, messageId }: NewestAnswer,
+): Promise<boolean> {
+  const { messages } = await store.window({ room, personaId, except: [], limit: 2, overheard: 1 });
+  return messages.some(({ id, author }) => author.kind === 'person' && id > messageId);
 }
 
 function list(all: string[]): CommandAnswer {
