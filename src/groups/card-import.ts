@@ -68,7 +68,7 @@ export async function importFile(shelf: Shelf, ask: ImportAsk): Promise<ImportAn
 }
 
 async function takeCard(shelf: Shelf, ask: ImportAsk, card: Card): Promise<ImportAnswer> {
-  const given = ask.name === null ? null : cleanName(ask.name);
+  const given = ask.name === null ? null : nameIn(ask.name);
   const own = [card.texts.nickname, card.texts.name].map(nameIn).filter((name) => name !== '');
   const wanted = given ?? own[0] ?? '';
   if (wanted === '') return refuse('The card has no name; please send it with /persona import NAME.');

@@ -148,6 +148,10 @@ describe('names', () => {
     expect(given.length).toBeLessThanOrEqual(60);
   });
 
+  it('a given name loses what would mention somebody, too', async () => {
+    expect(await textOf(json(), { name: '<@everyone>' })).toMatch(/^Imported everyone\./);
+  });
+
   it('a chat has so many personas at most', async () => {
     for (let n = 1; n < 5; n++) expect((await take(json({ name: `P${n}` }))).kind).toBe('imported');
     expect(await textOf(json({ name: 'P9' }))).toMatch(/^Not imported: There are 5 personas here/);
