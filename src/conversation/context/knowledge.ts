@@ -2,6 +2,7 @@
 
 import { LRUCache } from 'lru-cache';
 import type { ChatRecord } from '../../core/chat-record.js';
+import { cutMarker } from '../../core/cut.js';
 import { daysOf } from '../../core/daily-log.js';
 import { type PersonaId, type RoomId, roomParts, seenKey } from '../../core/ids.js';
 import { expand, type MacroValues } from '../../core/macros.js';
@@ -17,6 +18,7 @@ import { block, fenced, type Origin, originOf } from '../../core/origin.js';
 import { type ChatNotes, NO_PARTS, type Persona, personaName } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { Span, ViewRecord } from '../../core/transcript.js';
+import { withinChars } from '../lore/budget.js';
 import { withoutCode } from '../lore/scan.js';
 import { type Drawn, lastingMacros, userName } from '../macros.js';
 import type { Services, Subject } from '../services.js';
@@ -80,12 +82,12 @@ export async function gatherKnowledge(
     services.chatFiles.notes(chat.id, roomParts(room).threadId),
   ]);
   const values = lastingMacros(services, { chat, persona }, lastingUser(chat, notes), drawn);
-  const lore = await constantLore(services, { chat, persona }, notes, values);
+  const found = await constantLore(services, { chat, persona }, notes, values);
   const { memory: snapshot, dailyLog } = current;
   // One budget for both files named MEMORY.md; the persona's own comes first.
   const memoryChars = Math.max(0, memory.budgets.longTermMaxChars - snapshot.text.length);
   const workspace = seesWorkspace ? await services.workspace?.shown({ today, memoryChars }) : undefined;
-  const character = shownCharacter(services, persona, notes, lore, values);
+  const { character, lore } = shownCharacter(services, persona, notes, found, values);
   const frame = promptFrame(services, subject, persona, character, tools.tools, today, principles);
   const changes = changesSince(last, frame, persona.model, current, now, memory.budgets.dailyMaxChars);
   const kept = changes === null ? null : last;
@@ -157,9 +159,9 @@ function shownCharacter(
   { settings, model }: Services,
   { character, parts, model: own }: Persona,
   { scene }: ChatNotes,
-  { constants }: Lore,
+  found: Lore,
   values: MacroValues,
-): string {
+): { character: string; lore: Lore } {
   const shown = (text: string, original = '') => withoutCode(expand(text, { ...values, original })).trim();
   const texts = {
     description: shown(character),
@@ -167,12 +169,22 @@ function shownCharacter(
     scenario: scene === '' ? shown(parts.scenario) : '',
     instructions: shown(parts.instructions, MANNER),
     examples: shown(parts.examples),
-    lore: constants.kept.map(({ text }) => text),
   };
   const { characterMaxChars: limit } = settings;
   const third = Math.floor(model.contextTokens(own ?? undefined) * CHARACTER_SHARE);
-  const all = Object.values(texts).flat().join('\n');
-  return characterText(texts, Math.min(limit, charsWithin(all, third)), limit);
+  const wordsOf = ({ constants }: Lore) => constants.kept.map(({ text }) => text);
+  const all = [...Object.values(texts), ...wordsOf(found)].join('\n');
+  const most = Math.min(limit, charsWithin(all, third));
+  const { examples: _first, ...others } = texts;
+  const taken = Object.values(others).join('').length;
+  const isAll = texts.description === '' && texts.personality === '';
+  const marker = cutMarker('character-max-chars', limit);
+  const fits = taken + wordsOf(found).join('\n\n').length <= most;
+  const isWhole = fits || wordsOf(found).length === 0;
+  const room = most - taken - marker.length - 1;
+  const lore = isWhole ? found : { ...found, constants: withinChars(found.constants, room, isAll) };
+  const words = [...wordsOf(lore), ...(isWhole ? [] : [marker])];
+  return { character: characterText({ ...texts, lore: words }, most, limit), lore };
 }
 
 /** The changes in memory; null if the request should begin anew instead. */

@@ -44,6 +44,24 @@ export function withinBudget(matches: readonly LoreMatch[], budget: LoreBudget):
 }
 
 const TOKENS_AROUND_EACH = 1;
+const CHARS_BETWEEN = 2;
+
+/** Those that have room in so many characters. `isAll`: there is no other text, so the first stands even if it is longer. */
+export function withinChars({ kept, left, rest }: Budgeted, chars: number, isAll: boolean): Budgeted {
+  let room = chars;
+  const fitting = new Set<LoreMatch>();
+  const sorted = [...kept].sort(byImportance);
+  for (const match of sorted) {
+    const takes = match.text.length + CHARS_BETWEEN;
+    if (takes > room) continue;
+    room -= takes;
+    fitting.add(match);
+  }
+  const [first] = sorted;
+  if (fitting.size === 0 && first !== undefined && isAll) fitting.add(first);
+  const others = kept.filter((match) => !fitting.has(match));
+  return { kept: kept.filter((match) => fitting.has(match)), left: [...left, ...others], rest };
+}
 
 function byImportance(one: LoreMatch, other: LoreMatch): number {
   const [a, b] = [entryOf(one), entryOf(other)];

@@ -151,6 +151,30 @@ describe('the prompt of a persona with a card', () => {
     expect(system).not.toContain('You are a companion in this chat');
   });
 
+  it('leaves out whole the constant entries that have no room in it, with a marker, and /lore says which', async () => {
+    const entries = [...'abcdef'].map((name, order) => ({
+      ...{ constant: true, comment: `Of ${name}`, insertion_order: order },
+      content: `${name.repeat(9)} ${'y'.repeat(9_000)} ${name.repeat(9)}`,
+    }));
+    const { bench, ask } = await chatWith(
+      { [`${OWN}/lorebook.yaml`]: { entries } },
+      { contextTokens: 200_000 },
+    );
+    const { system } = await ask('one');
+    expect(
+      system
+        .match(/([a-f])\1{8}/g)
+        ?.map(([name]) => name)
+        .join(''),
+    ).toBe('ccddeeff');
+    expect(system).toContain('<<truncated due to character-max-chars=40000>>');
+    await bench.say('/lore');
+    await bench.settled();
+    const [stood = '', left = ''] = (bench.texts().at(-1) ?? '').split('did not fit');
+    expect(stood.match(/Of [a-f]/g)).toEqual(['Of c', 'Of d', 'Of e', 'Of f']);
+    expect(left.match(/Of [a-f]/g)?.sort()).toEqual(['Of a', 'Of b']);
+  });
+
   it('stays the same from turn to turn, however lore, notes and time change', async () => {
     const persona = '{{random:a,b,c,d,e,f,g,h}} {{roll:d1000}} {{time}} {{pick:a,b,c,d}}';
     const book = {
