@@ -183,7 +183,10 @@ function fromZip(file: Buffer, picture: Buffer | null): ReadFile | null {
     const { card } = read;
     const hasScripts = zip.entries.some(({ name }) => name.endsWith('module.risum'));
     if (hasScripts && !card.leftOut.includes('scripts')) card.leftOut.push('scripts');
-    card.portrait = portraitIn(zip, value) ?? picture?.subarray(0, zip.start) ?? null;
+    const portrait = portraitIn(zip, value);
+    if (portrait === 'not unpacked')
+      return refused('The portrait in it cannot be unpacked, or is larger than 16 MB.');
+    card.portrait = portrait ?? picture?.subarray(0, zip.start) ?? null;
     return read;
   } catch (error) {
     if (error instanceof RangeError) return picture === null ? DAMAGED : null;
@@ -202,10 +205,11 @@ export function iconPath(value: unknown): string | null {
   return /^embedd?ed:\/\/(.+)$/.exec(textOf(main?.uri))?.[1] ?? null;
 }
 
-function portraitIn(zip: Zip, value: unknown): Buffer | null {
+/** null: there is none. */
+function portraitIn(zip: Zip, value: unknown): Buffer | 'not unpacked' | null {
   const path = iconPath(value);
   const entry = path === null ? undefined : zip.entries.find(({ name }) => name === path);
-  return entry === undefined ? null : unpack(zip, entry, portraitBytes);
+  return entry === undefined ? null : (unpack(zip, entry, portraitBytes) ?? 'not unpacked');
 }
 
 function cardOf(value: unknown, form: CardForm, portrait: Buffer | null): ReadFile | null {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chunksOf, pngOf } from '../../src/cards/png.js';
 import { readCardFile } from '../../src/cards/read.js';
-import { withEntries } from '../../src/cards/zip.js';
+import { openZip, withEntries, type Zip } from '../../src/cards/zip.js';
 import type { Card, ReadFile } from '../../src/core/cards.js';
 import { cardChunk, charxCard, exifCard, madeCard, picture, pngCard } from '../harness/cards.js';
 
@@ -180,6 +180,10 @@ describe('a card that cannot be read is refused in a sentence', () => {
     expect(reasonOf(file)).toMatch(/larger than 16 MB/);
     const zip = withEntries(null, new Map([['card.json', Buffer.from(`{"a":"${bomb}"}`)]]));
     expect(reasonOf(zip)).toMatch(/larger than 16 MB/);
+    const charx = await charxCard(madeCard());
+    const icons = openZip(charx) as Zip;
+    const large = new Map([['assets/icon/image/main.png', Buffer.from(bomb)]]);
+    expect(reasonOf(withEntries(icons, large))).toMatch(/portrait .* larger than 16 MB/);
     const many = withEntries(
       null,
       new Map(Array.from({ length: 2_001 }, (_, n) => [`${n}`, Buffer.alloc(0)])),
