@@ -4,6 +4,7 @@
  */
 import { expect } from 'vitest';
 import type { ChatBody } from '../fakes/model.js';
+import { madeCard, pngCard } from '../harness/cards.js';
 import { eventually } from '../harness/gateway.js';
 import type { Ability, Person, Place, Platform, Shown } from '../harness/platform.js';
 import { type PlatformStage, stageOn } from '../harness/stage.js';
@@ -38,6 +39,7 @@ export async function converse(platform: Platform, store: object = {}): Promise<
     // Answers are replaced and taken back where the server can delete them.
     if (can(on, 'deletions')) await saidAnew(on);
     await longAnswer(on);
+    if (can(on, 'files')) await cardSent(on);
     await personaSwitch(on);
     await reset(on);
   } finally {
@@ -279,6 +281,38 @@ async function longAnswer(on: PlatformStage): Promise<void> {
   for (const word of ['apple', 'pear', 'Price']) expect(all).toContain(word);
   // Where the platform's marks stand in the text, a fence that a part opens is closed in it.
   for (const { text } of parts) expect((text.match(/```/g) ?? []).length % 2).toBe(0);
+}
+
+/** A card that is sent as a file is a persona: it greets, is what its card says, and lore joins where it is named. */
+async function cardSent(on: PlatformStage): Promise<void> {
+  const book = {
+    entries: [
+      { keys: ['lantern'], content: 'The lantern is called Old Brass.', enabled: true, insertion_order: 1 },
+    ],
+  };
+  const bytes = await pngCard(madeCard({ character_book: book }));
+  const asked = on.model.count();
+  const before = on.platform.shown(DIRECT).length;
+  const file = { bytes, mimeType: 'image/png', name: 'marla.png' };
+  on.platform.say({ from: ANNA, in: DIRECT, text: '', file });
+  const texts = () =>
+    on.platform
+      .shown(DIRECT)
+      .slice(before)
+      .map(({ text }) => text);
+  await eventually(() => texts().some((text) => text.includes('Imported Marla.')), 'the card is imported');
+  await eventually(() => texts().some((text) => text.includes('Mind the third step.')), 'the greeting');
+  expect(on.model.count()).toBe(asked);
+  const say = (text: string) => said(on, DIRECT, () => on.platform.say({ from: ANNA, in: DIRECT, text }));
+  on.model.reply('Evening.');
+  await say('good evening');
+  expect(JSON.stringify(on.model.requests.at(-1)?.body.messages)).toMatch(/Marla keeps a lighthouse/);
+  expect(lastAsked(on)).not.toContain('Old Brass');
+  on.model.reply('All night.');
+  await say('does the lantern burn?');
+  expect(lastAsked(on)).toContain('The lantern is called Old Brass.');
+  const [lore] = await said(on, DIRECT, () => on.platform.command(ANNA, DIRECT, '/lore show'));
+  expect(lore?.text).toContain('lantern');
 }
 
 async function personaSwitch(on: PlatformStage): Promise<void> {

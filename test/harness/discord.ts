@@ -83,7 +83,11 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
     },
     connected: () => discord.until(() => discord.sessions().connected > 0, 'the gateway is connected'),
 
-    say: (saying) => say(saying, saying.image === undefined ? [] : [saying.image]),
+    say: (saying) =>
+      say(
+        saying,
+        [saying.image, saying.file].filter((each) => each !== undefined),
+      ),
     album: (saying, images) => [say(saying, images)],
     // Discord does not name the original author: the words are in a snapshot, and the text is empty.
     forward: (saying) =>
@@ -149,8 +153,8 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
   };
 }
 
-function attached(discord: FakeDiscord, { bytes, mimeType }: Image) {
-  return discord.attachment(`picture.${mimeType.split('/')[1]}`, bytes, mimeType);
+function attached(discord: FakeDiscord, { bytes, mimeType, name }: Image & { name?: string }) {
+  return discord.attachment(name ?? `picture.${mimeType.split('/')[1]}`, bytes, mimeType);
 }
 
 export function userOf({ number, name }: Person): User {

@@ -23,6 +23,8 @@ export interface Saying {
   /** ID of the message that it answers, a person's or ours. */
   replyTo?: string;
   image?: Image;
+  /** A file as a file, which no platform shrinks. */
+  file?: Image & { name: string };
 }
 
 export interface Image {

@@ -47,13 +47,20 @@ export async function telegramPlatform({
     return group(chatIdOf(place), `Group ${place.number}`);
   }
 
-  function sayingOf({ from, in: place, text, mention, replyTo }: Saying, image?: Image): TelegramSaying {
+  function sayingOf(
+    { from, in: place, text, mention, replyTo, file }: Saying,
+    image?: Image,
+  ): TelegramSaying {
     const words = mention ? `@${telegram.bot.username} ${text}` : text;
     return {
       from: { id: idOf(from), first_name: from.name },
       ...(place.kind === 'group' ? { chat: groupOf(place) } : {}),
       ...(replyTo === undefined ? {} : { replyTo: Number(replyTo) }),
-      ...(image === undefined ? { text: words } : { caption: words, photo: image }),
+      ...(image
+        ? { caption: words, photo: image }
+        : file
+          ? { caption: words, document: file }
+          : { text: words }),
     };
   }
 

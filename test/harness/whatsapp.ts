@@ -53,8 +53,9 @@ export async function whatsappPlatform(): Promise<Platform & { whatsapp: FakeWha
     };
   }
 
-  function say({ image, ...saying }: Saying): string {
-    return whatsapp.say({ ...wordsOf(saying), ...(image === undefined ? {} : { image }) }).id;
+  function say({ image, file, ...saying }: Saying): string {
+    const document = file && { bytes: file.bytes, mimeType: file.mimeType, fileName: file.name };
+    return whatsapp.say({ ...wordsOf(saying), ...(image && { image }), ...(document && { document }) }).id;
   }
 
   return {
