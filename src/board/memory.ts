@@ -9,9 +9,11 @@ import {
   type WholeFiles,
 } from '../core/board.js';
 import { daysOf } from '../core/daily-log.js';
-import { Fault } from '../core/errors.js';
+import { describe, Fault } from '../core/errors.js';
+import { beginsFrontMatter, dataOf, documentOf, LARGE, splitFrontMatter } from '../core/file-text.js';
 import { type ChatId, DEFAULT_PERSONA } from '../core/ids.js';
 import type { Audit } from '../core/journal.js';
+import { readLorebook } from '../core/lorebook.js';
 import type { Memory } from '../core/memory.js';
 import type { Personas } from '../core/persona.js';
 import { type BoardApi, reply } from './api.js';
@@ -64,6 +66,12 @@ export function addMemory(api: BoardApi, parts: MemoryParts): void {
     if (tag === undefined) throw refused(400, { error: 'If-Match has no tag of the file that was read.' });
     const before = await readable(() => files.readFile(place));
     if (before.tag !== tag) throw await changedMeanwhile(parts, place, before);
+    const { at, gone, text } = edit;
+    const complaint = complaintAbout(
+      place.file,
+      before.text.slice(0, at) + text + before.text.slice(at + gone),
+    );
+    if (complaint !== null) throw refused(422, { error: `${place.file} was not saved: ${complaint}.` });
     const where = place.chatId === EVERY_CHAT ? null : place.chatId;
     const what = `edited ${place.file} on the page`;
     await audit.record({ kind: 'command', who: BOARD_OWNER, where, what, word: BOARD_OWNER });
@@ -113,8 +121,10 @@ async function readable<Value>(work: () => Promise<Value>): Promise<Value> {
 
 type FoundPlace = z.output<typeof Place>;
 
-/** The page names a chat and persona also for the files above them. */
+/** The page names a chat and persona also for the files above them; those of a chat may have the same name. */
 function placeIn({ chatId, personaId, file }: FoundPlace): FoundPlace {
+  if (file.startsWith(`${EVERY_CHAT}/`))
+    return { chatId: EVERY_CHAT, personaId: '', file: file.slice(EVERY_CHAT.length + 1) };
   const isAbove = file === 'AGENTS.md' || file.startsWith('personas/');
   return isAbove ? { chatId: EVERY_CHAT, personaId: '', file } : { chatId, personaId, file };
 }
@@ -128,10 +138,12 @@ async function chatsOf({ files, history }: MemoryParts): Promise<MemoryChat[]> {
 }
 
 async function placesOf({ files, personas, today }: MemoryParts, chatId: ChatId): Promise<MemoryPlaces> {
-  const [listed, folders, days] = await Promise.all([
+  const [listed, folders, days, books, ofAll] = await Promise.all([
     personas.list(chatId),
     files.personaFolders(chatId),
     files.dailyLogs(chatId),
+    files.bookFiles(chatId),
+    files.bookFiles(EVERY_CHAT),
   ]);
   const rest = folders.filter((id) => !listed.some((persona) => persona.id === id));
   const shown = daysOf(await files.recentDaily(chatId, today())).map(({ date }) => `${date}.md`);
@@ -151,6 +163,7 @@ async function placesOf({ files, personas, today }: MemoryParts, chatId: ChatId)
       isThere: days.includes(file),
       isShown: shown.includes(file),
     })),
+    books: [...books, ...ofAll.map((file) => `${EVERY_CHAT}/${file}`)],
   };
 }
 
@@ -168,6 +181,42 @@ async function textOf(
     most: isMemory ? longTermMaxChars : isDay ? dailyPerDayMaxChars : null,
     faults: [...(faults ?? [])],
   };
+}
+
+/** Why a text with YAML in it could not be read again, with its line; null: it can be saved. A lorebook may be emptied. */
+function complaintAbout(file: string, text: string): string | null {
+  if (/\.(?:ya?ml|json)$/i.test(file)) return text.trim() === '' ? null : bookComplaint(file, text);
+  if (!/(?:^|\/)PERSONA\.md$/.test(file) && !/^personas\/[^/]+\.md$/.test(file)) return null;
+  const parts = splitFrontMatter(text);
+  if (parts === null) return beginsFrontMatter(text) ? 'the front matter has no closing line of ---' : null;
+  const [error] = documentOf(parts.matter).errors;
+  // The matter begins on the second line.
+  return error === undefined
+    ? null
+    : error.message.replace(/ at line (\d+)/, (_, line) => ` at line ${Number(line) + 1}`);
+}
+
+function bookComplaint(file: string, text: string): string | null {
+  try {
+    const data = /\.json$/i.test(file) || isJson(text) ? JSON.parse(text) : dataOf(text, LARGE);
+    return readLorebook(data, '') === null ? 'it has no list of “entries”' : null;
+  } catch (error) {
+    const why = describe(error);
+    // Of a wrong sign JSON tells its surroundings instead.
+    const at = /at position (\d+)/.exec(why)?.[1];
+    return at === undefined ? why : `it is no JSON at line ${text.slice(0, Number(at)).split('\n').length}`;
+  }
+}
+
+/** JSON in a file of YAML is read a hundred times as fast. */
+function isJson(text: string): boolean {
+  if (!text.trimStart().startsWith('{')) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 async function changedMeanwhile(parts: MemoryParts, place: FoundPlace, file: WholeFile) {

@@ -268,6 +268,8 @@ export interface MemoryPlaces {
   personas: { id: string; name: string; library: string | null }[];
   /** Daily logs, newest first, with that of today even if it is not there. `isShown`: a prompt has it. */
   days: { file: string; isThere: boolean; isShown: boolean }[];
+  /** Lorebooks of the chat (`lorebooks/sky.yaml`), and of every chat (`groups/lorebooks/sky.yaml`). */
+  books: string[];
 }
 
 export interface MemoryText {

@@ -178,6 +178,8 @@ export interface WholeFiles {
   personaFolders(chatId: ChatId): Promise<PersonaId[]>;
   /** Names of daily logs, newest first: `2026-11-22.md`. */
   dailyLogs(chatId: ChatId): Promise<string[]>;
+  /** Lorebooks of the chat, or of every chat: `lorebooks/sky.yaml`. */
+  bookFiles(chatId: ChatId): Promise<string[]>;
   readFile(place: FilePlace): Promise<WholeFile>;
   /** Replaces a part of the text that has this tag; all other bytes stay. 'changed': it has another one now. */
   editFile(
@@ -191,7 +193,7 @@ export const EVERY_CHAT: ChatId = 'groups';
 
 export interface FilePlace {
   chatId: ChatId;
-  /** As in a version: `luna/MEMORY.md`, `luna/PERSONA.md`, `memory/2026-11-22.md`; of every chat: `AGENTS.md`, `personas/luna.md`. */
+  /** As in a version: `luna/MEMORY.md`, `luna/PERSONA.md`, `memory/2026-11-22.md`; of every chat: `AGENTS.md`, `personas/luna.md`. Lorebooks: `luna/lorebook.yaml`, `lorebooks/sky.yaml`. */
   file: string;
 }
 

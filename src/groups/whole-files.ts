@@ -15,6 +15,12 @@ import { type ParsedMemory, parseMemory, tierText } from './tiers.js';
 const NOTHING = Buffer.alloc(0);
 /** Larger files cannot be edited here, in bytes. */
 const MOST_BYTES = 8_000_000;
+/** A page holds no larger lorebook: one line a keystroke would be as much work as all of it. */
+const MOST_BOOK_BYTES = 500_000;
+const BOOKS = 'lorebooks';
+const OWN_BOOK = 'lorebook.yaml';
+/** Without folders in it, and not hidden. */
+const BOOK = /^[^./\\\p{Cc}][^/\\\p{Cc}]{0,200}\.(?:ya?ml|json)$/iu;
 /** Longer texts leave no version, in characters: 200 of them are kept. */
 const MOST_KEPT = 200_000;
 
@@ -38,6 +44,12 @@ export function wholeFiles(
 
     dailyLogs: async (chatId) =>
       (await namesIn(dailyFolder(groupsDir, chatId))).filter(isDayFile).sort().reverse(),
+
+    bookFiles: async (chatId) =>
+      (await namesIn(booksFolder(groupsDir, chatId)))
+        .filter((name) => BOOK.test(name))
+        .sort()
+        .map((name) => `${BOOKS}/${name}`),
 
     async readFile(place) {
       const path = pathOf(groupsDir, place);
@@ -73,12 +85,21 @@ export function pathOf(groupsDir: string, { chatId, file }: FilePlace): string {
     const id = name.replace(/\.md$/, '');
     if (folder === 'personas' && name.endsWith('.md') && isPersonaId(id))
       return onDisk(join(groupsDir, folder), name);
+    if (folder === BOOKS && BOOK.test(name)) return join(booksFolder(groupsDir, chatId), name);
+  } else if (chatId === EVERY_CHAT) {
+    const isBook = folder === 'personas' && isPersonaId(name) && rest.join('/') === OWN_BOOK;
+    if (isBook) return join(onDisk(join(groupsDir, folder), name), OWN_BOOK);
   } else if (rest.length === 0) {
+    if (folder === BOOKS && BOOK.test(name)) return join(booksFolder(groupsDir, chatId), name);
     if (folder === 'memory' && isDayFile(name)) return join(dailyFolder(groupsDir, chatId), name);
-    if (name === 'MEMORY.md' || name === 'PERSONA.md')
+    if (name === 'MEMORY.md' || name === 'PERSONA.md' || name === OWN_BOOK)
       return join(personaFolder(groupsDir, chatId, folder), name);
   }
   throw new Fault('memory_unavailable', `${JSON.stringify(file.slice(0, 80))} is not a file of memory`);
+}
+
+function booksFolder(groupsDir: string, chatId: string): string {
+  return join(chatId === EVERY_CHAT ? groupsDir : chatFolder(groupsDir, chatId), BOOKS);
 }
 
 /** An unreadable one is a file, too: reading it says why it cannot be read. */
@@ -91,10 +112,11 @@ function isFile(path: string): boolean {
 }
 
 function shown(bytes: Buffer | null, path: string): WholeFile {
-  if ((bytes?.length ?? 0) > MOST_BYTES)
+  const most = /\.(?:ya?ml|json)$/i.test(path) ? MOST_BOOK_BYTES : MOST_BYTES;
+  if ((bytes?.length ?? 0) > most)
     throw new Fault(
       'memory_unavailable',
-      `${path} is larger than 8 MB; edit it with an editor, or shorten it`,
+      `${path} is larger than ${most / 1_000_000} MB, too large to edit here; edit it with an editor, or shorten it`,
     );
   const isCrlf = bytes?.includes('\r\n') ?? false;
   return { text: textIn(bytes ?? NOTHING), tag: tagOf(bytes), changedAt: bytes && timeOf(path), isCrlf };

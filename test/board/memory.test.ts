@@ -296,3 +296,82 @@ describe('the history', () => {
     expect(await file('test_1/luna/MEMORY.md')).toBe(MEMORY);
   });
 });
+
+describe('a lorebook', () => {
+  const files = {
+    'test_1/luna/PERSONA.md': '---\nname: Luna\n---\n',
+    'test_1/luna/lorebook.yaml': 'entries:\n  - {keys: [a], content: b}\n',
+    'test_1/lorebooks/sky.yml': 'entries: []\n',
+    'test_1/lorebooks/.hidden.yaml': 'entries: []\n',
+    'test_1/lorebooks/notes.txt': 'no book',
+    'lorebooks/world.json': '{"entries": []}',
+    'personas/luna/lorebook.yaml': 'entries: []\n',
+  };
+
+  it('of a persona, its library, the chat and all chats is read and written, with an entry in the audit log', async () => {
+    const { ask, read, edit, file, bench } = await open(files);
+    const { body } = await ask('GET', `/places?chatId=${CHAT}`);
+    expect(body.books).toEqual(['lorebooks/sky.yml', 'groups/lorebooks/world.json']);
+    for (const name of [
+      'luna/lorebook.yaml',
+      'lorebooks/sky.yml',
+      'groups/lorebooks/world.json',
+      'personas/luna/lorebook.yaml',
+    ]) {
+      const shown = await read(name);
+      expect(
+        (await edit(shown, name, shown.text, '{"entries": [{"keys": ["x"], "content": "y"}]}')).status,
+      ).toBe(200);
+      const path = /^(?:groups|personas)\//.test(name) ? name.replace(/^groups\//, '') : `${CHAT}/${name}`;
+      expect(await file(path)).toContain('"x"');
+    }
+    expect(bench.audited.map(({ what }) => what)).toContain('edited lorebooks/sky.yml on the page');
+  });
+
+  it('that is none is not saved, nor one that is too large', async () => {
+    const { read, edit, file, ask } = await open({
+      ...files,
+      'test_1/lorebooks/wide.yaml': `entries:\n${'  - {keys: [a], content: b}\n'.repeat(20_000)}`,
+    });
+    const shown = await read('luna/lorebook.yaml');
+    for (const [text, why] of [
+      ['entries: [', / at line 1/],
+      ['entries:\n  - a: "b\n', / at line \d/],
+      ['entries: &a [*b]', /b/],
+      ['- 1\n', /entries/],
+      ['[', /line 1/],
+      [`${'['.repeat(900)}`, /deep|entries/],
+    ] as const) {
+      const { status, body } = await edit(shown, 'luna/lorebook.yaml', shown.text, text);
+      expect(status, text).toBe(422);
+      expect(body.error).toMatch(/^luna\/lorebook\.yaml was not saved: /);
+      expect(body.error).toMatch(why);
+    }
+    expect(await file('test_1/luna/lorebook.yaml')).toBe(files['test_1/luna/lorebook.yaml']);
+    const values = new URLSearchParams({ chatId: CHAT, personaId: 'luna', file: 'lorebooks/wide.yaml' });
+    const wide = await ask('GET', `/file?${values}`);
+    expect(wide.status).toBe(503);
+    expect(wide.body.error).toContain('too large to edit here');
+  });
+
+  it('is found under no other path', async () => {
+    const { ask } = await open({ ...files, 'secret.yaml': 'a: 1\n', 'test_1/secret.yaml': 'a: 1\n' });
+    for (const file of [
+      'lorebooks/../secret.yaml',
+      'lorebooks/.hidden.yaml',
+      'lorebooks/notes.txt',
+      'lorebooks/a/b.yaml',
+      'groups/secret.yaml',
+      'groups/../secret.yaml',
+      'groups/lorebooks/../secret.yaml',
+      'personas/../lorebook.yaml',
+      'personas/luna/secret.yaml',
+      'luna/lorebook.json/x',
+      'lorebooks/lorebook.yaml/..',
+      '../lorebook.yaml',
+    ]) {
+      const values = new URLSearchParams({ chatId: CHAT, personaId: 'luna', file });
+      expect((await ask('GET', `/file?${values}`)).status, file).toBe(503);
+    }
+  });
+});

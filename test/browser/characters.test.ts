@@ -1,10 +1,10 @@
 /** Characters on the page, in a real browser: their faces, and what their lorebooks brought into an answer. */
-import { mkdir, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { lastUserText } from '../fakes/model.js';
-import { picture } from '../harness/cards.js';
+import { madeCard, picture, pngCard } from '../harness/cards.js';
 import { eventually } from '../harness/gateway.js';
 import {
   articles,
@@ -13,6 +13,8 @@ import {
   HOSTILE,
   isUp,
   launchChromium,
+  log,
+  message,
   PHONE,
   startBoard,
   TOO_WIDE,
@@ -131,5 +133,41 @@ describeInChromium('a character on the page', () => {
       ]);
       expect(await page.evaluate(TOO_WIDE)).toBeLessThanOrEqual(0);
     }
+  });
+
+  it('comes from a card that is dropped anywhere on the page, or chosen, as a file', async () => {
+    const page = await board.open('#/chat/board_cards');
+    await isUp(page);
+    const card = await pngCard(madeCard({ name: 'Marla' }));
+    // The page makes the drop: a browser without a screen has nothing to drag from.
+    const transfer = await page.evaluateHandle(`(() => {
+      const bytes = Uint8Array.from(atob('${card.toString('base64')}'), (c) => c.charCodeAt(0));
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([bytes], 'marla.png', { type: 'image/png' }));
+      return transfer;
+    })()`);
+    await log(page).dispatchEvent('dragover', { dataTransfer: transfer });
+    await page.getByText('Drop files here, or a character card').waitFor();
+    await log(page).dispatchEvent('drop', { dataTransfer: transfer });
+    await page.getByRole('button', { name: 'Remove marla.png' }).waitFor();
+    await message(page).press('Enter');
+    await articles(page).filter({ hasText: 'Imported Marla.' }).waitFor();
+    await articles(page).filter({ hasText: 'Mind the third step.' }).waitFor();
+    await eventually(
+      async () => (await radio(page, 'Marla').getAttribute('aria-checked')) === 'true',
+      'the new persona',
+    );
+    await eventually(async () => (await widthOf(radio(page, 'Marla').locator('img'))) === 24, 'its portrait');
+    // The file is the very one that was dropped.
+    expect((await readFile(place('board_cards/marla/card.png'))).equals(card)).toBe(true);
+
+    const other = await pngCard(madeCard({ name: 'Nell' }));
+    await page
+      .locator('input[type=file]')
+      .setInputFiles({ name: 'nell.png', mimeType: 'image/png', buffer: other });
+    await page.getByRole('button', { name: 'Remove nell.png' }).waitFor();
+    await page.getByRole('button', { name: 'Send' }).click();
+    await articles(page).filter({ hasText: 'Imported Nell.' }).waitFor();
+    await eventually(async () => (await widthOf(radio(page, 'Nell').locator('img'))) === 24, 'its portrait');
   });
 });

@@ -12,6 +12,7 @@ import { LogList } from '../kit/log-list.tsx';
 import { Row, type RowActions } from '../kit/row.tsx';
 import { place } from '../place.ts';
 import './chat.css';
+import { useDrop } from './attaching.ts';
 import { ChatSwitch, NewChat, useChats } from './chat-switch.tsx';
 import { Composer } from './composer.tsx';
 import { Faces } from './faces.tsx';
@@ -27,7 +28,8 @@ export default function Chat() {
 }
 
 function OneChat({ chat }: { chat: string }) {
-  const { frame } = useTexts();
+  const { frame, chat: texts } = useTexts();
+  const { isOver, takes } = useDrop();
   const log = useLog(chat);
   const { active, personas } = usePersonas(chat);
   const known = useCommands();
@@ -46,7 +48,8 @@ function OneChat({ chat }: { chat: string }) {
   const isEmpty = log.isRead.value && log.rows.value.length === 0 && isUnsaid;
 
   return (
-    <div class="fills chat">
+    <div class={`fills chat ${isOver ? 'dropping' : ''}`} {...takes}>
+      {isOver && <p class="drop-here">{texts.drop}</p>}
       <h1 class="hidden">{frame.chat}</h1>
       <div class="chat-head">
         <Faces

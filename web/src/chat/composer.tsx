@@ -9,9 +9,9 @@ import { Icon } from '../kit/icons.tsx';
 import { Listbox, movedBy } from '../kit/listbox.tsx';
 import { languageOfPage, sizeInWords } from '../kit/words.ts';
 import { filled } from '../texts/texts.ts';
+import { useFiles } from './attaching.ts';
 import { completionsFor } from './complete.ts';
 import type { Attached } from './queue.ts';
-import { upload } from './requests.ts';
 
 /** Words to be put into the field by something else on the page; taken once. */
 export const suggested = signal<{ text: string; isBegin?: true } | null>(null);
@@ -33,7 +33,7 @@ export function Composer({
   const { chat: texts } = useTexts();
   const field = useRef<HTMLTextAreaElement>(null);
   const [text, setText] = useState(() => draftOf(chat));
-  const { files, fault, coming, attach, detach, clear } = useFiles();
+  const { files, fault, coming, attach, detach, clear } = useFiles(() => field.current?.focus());
   useDraft(chat, text);
   useLayoutEffect(() => grow(field.current), [text]);
   useEffect(() => {
@@ -62,11 +62,6 @@ export function Composer({
       onSubmit={(event) => {
         event.preventDefault();
         submit();
-      }}
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => {
-        event.preventDefault();
-        attach(event.dataTransfer?.files);
       }}
     >
       {completion.listbox}
@@ -158,34 +153,6 @@ function Attachments({ files, detach }: { files: readonly Attached[]; detach: (i
       ))}
     </ul>
   );
-}
-
-/** Files are with the gateway before their message is. */
-function useFiles() {
-  const { chat } = useTexts();
-  const [files, setFiles] = useState<Attached[]>([]);
-  const [fault, setFault] = useState<string | null>(null);
-  const [coming, setComing] = useState(0);
-
-  async function attach(list: FileList | null | undefined): Promise<void> {
-    setFault(null);
-    // The list itself is emptied with its field.
-    const all = [...(list ?? [])];
-    setComing((last) => last + all.length);
-    for (const file of all) {
-      try {
-        const kept = await upload(file);
-        setFiles((last) => [...last, kept]);
-      } catch (error) {
-        const reason = error instanceof Error ? error.message : '';
-        setFault(`${filled(chat.notAttached, { name: file.name })} ${reason}`);
-      }
-      setComing((last) => last - 1);
-    }
-  }
-
-  const detach = (id: string) => setFiles((last) => last.filter((each) => each.id !== id));
-  return { files, fault, coming, attach, detach, clear: () => setFiles([]) };
 }
 
 const KEEP_MS = 300;

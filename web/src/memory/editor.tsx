@@ -104,9 +104,10 @@ export function Editor({
   }
 
   const isEdited = text !== base.text;
+  const isMarkdown = name.endsWith('.md');
   const shown = shownOf(text, base);
   return (
-    <div class={`editor ${isPreview ? 'previews' : ''}`}>
+    <div class={`editor ${isPreview && isMarkdown ? 'previews' : ''}`}>
       {note !== undefined && <p class="soft small">{note}</p>}
       {base.faults.length > 0 && (
         <ul class="note faults">
@@ -116,15 +117,17 @@ export function Editor({
         </ul>
       )}
       {newer !== null && <p class="note">{memory.newer}</p>}
-      <div class="switch row">
-        <button type="button" class="quiet" aria-pressed={!isPreview} onClick={() => setPreview(false)}>
-          {memory.text}
-        </button>
-        <button type="button" class="quiet" aria-pressed={isPreview} onClick={() => setPreview(true)}>
-          {memory.preview}
-        </button>
-      </div>
-      <div class="both">
+      {isMarkdown && (
+        <div class="switch row">
+          <button type="button" class="quiet" aria-pressed={!isPreview} onClick={() => setPreview(false)}>
+            {memory.text}
+          </button>
+          <button type="button" class="quiet" aria-pressed={isPreview} onClick={() => setPreview(true)}>
+            {memory.preview}
+          </button>
+        </div>
+      )}
+      <div class={isMarkdown ? 'both' : 'both alone'}>
         <textarea
           ref={field}
           aria-label={name}
@@ -141,7 +144,7 @@ export function Editor({
             void save(base, text);
           }}
         />
-        <Preview text={text} shown={shown} line={line} />
+        {isMarkdown && <Preview text={text} shown={shown} line={line} />}
       </div>
       {base.most !== null && (
         <Meter

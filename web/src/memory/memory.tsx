@@ -1,19 +1,19 @@
 /** The place Memory: the files of a persona in a chat, and the history of their changes. */
-import { useCallback, useEffect, useId, useState } from 'preact/hooks';
+import { useCallback, useEffect, useId } from 'preact/hooks';
 import type { MemoryChat, MemoryPlaces } from '../../../src/board/protocol.ts';
 import { useTexts } from '../app.ts';
 import { chatName, MAIN_CHAT } from '../kit/chats.ts';
-import { Dialog } from '../kit/dialog.tsx';
 import { Fault } from '../kit/fault.tsx';
 import { useFollowed } from '../kit/follow.ts';
 import { Tabs } from '../kit/tabs.tsx';
 import { addressOf, go, place } from '../place.ts';
 import { Editor } from './editor.tsx';
-import { discardDrafts, type FileOf, fileKey, readChats, readPlaces, unsaved } from './files.ts';
+import { type FileOf, fileKey, readChats, readPlaces } from './files.ts';
 import { History } from './history.tsx';
+import { Leaving } from './leaving.tsx';
 import './memory.css';
 
-const TABS = ['memory', 'log', 'persona', 'principles', 'history'] as const;
+const TABS = ['memory', 'log', 'persona', 'lore', 'principles', 'history'] as const;
 type TabName = (typeof TABS)[number];
 
 const FIRST_PERSONA = 'default';
@@ -175,6 +175,15 @@ function Panel({
       </div>
     );
   }
+  if (tab === 'lore') {
+    const file = asked ?? `${personaId}/lorebook.yaml`;
+    return (
+      <div class="stack">
+        <Books {...{ personaId, known, file, chooseFile }} />
+        {edited(file, memory.bookNote)}
+      </div>
+    );
+  }
   const newest = known.days.find(({ isThere }) => isThere) ?? known.days[0];
   const day = asked ?? `memory/${newest?.file}`;
   const ofDay = new Map(known.days.map((each) => [`memory/${each.file}`, each]));
@@ -195,59 +204,35 @@ function Panel({
   );
 }
 
-function dayIn(file: string): string {
-  return file.replace(/^memory\/|\.md$/g, '');
+/** Lorebooks of the persona, its library, the chat and all chats. */
+function Books({
+  personaId,
+  known,
+  file,
+  chooseFile,
+}: {
+  personaId: string;
+  known: MemoryPlaces;
+  file: string;
+  chooseFile: (file: string) => void;
+}) {
+  const { memory } = useTexts();
+  const library = known.personas.find(({ id }) => id === personaId)?.library ?? null;
+  const named = new Map([
+    [`${personaId}/lorebook.yaml`, memory.ownBook],
+    ...(library === null ? [] : [[library.replace(/\.md$/, '/lorebook.yaml'), memory.libraryBook] as const]),
+  ]);
+  const options = withCurrent([...named.keys(), ...known.books], file);
+  return (
+    <Choice
+      label={memory.file}
+      chosen={file}
+      options={options.map((book) => [book, named.get(book) ?? book])}
+      choose={chooseFile}
+    />
+  );
 }
 
-/** Asks before words are left that are not saved. Back leaves them where they are: they wait for the next visit. */
-function Leaving() {
-  const { memory } = useTexts();
-  const [to, setTo] = useState<string | null>(null);
-  useEffect(() => {
-    const asks = (event: BeforeUnloadEvent) => unsaved().length > 0 && event.preventDefault();
-    function click(event: MouseEvent): void {
-      const link = event.target instanceof Element ? event.target.closest('a') : null;
-      const address = link?.getAttribute('href') ?? '';
-      const isPlain = event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey);
-      const leaves = address.startsWith('#/') && !address.startsWith(addressOf('memory'));
-      if (!isPlain || !leaves || unsaved().length === 0) return;
-      event.preventDefault();
-      event.stopPropagation();
-      setTo(address);
-    }
-    addEventListener('beforeunload', asks);
-    document.addEventListener('click', click, true);
-    return () => {
-      removeEventListener('beforeunload', asks);
-      document.removeEventListener('click', click, true);
-    };
-  }, []);
-  if (to === null) return null;
-  return (
-    <Dialog title={memory.leaveTitle} close={() => setTo(null)}>
-      <div class="stack">
-        <p>{memory.leaveWords}</p>
-        <ul class="small">
-          {unsaved().map((file) => (
-            <li key={file}>{file}</li>
-          ))}
-        </ul>
-        <div class="buttons">
-          <button type="button" onClick={() => setTo(null)}>
-            {memory.stay}
-          </button>
-          <button
-            type="button"
-            class="danger"
-            onClick={() => {
-              discardDrafts();
-              go(to);
-            }}
-          >
-            {memory.discard}
-          </button>
-        </div>
-      </div>
-    </Dialog>
-  );
+function dayIn(file: string): string {
+  return file.replace(/^memory\/|\.md$/g, '');
 }
