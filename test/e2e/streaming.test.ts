@@ -341,6 +341,29 @@ describe('on WhatsApp', () => {
     }
   });
 
+  it('an answer said anew grows where the first one stands; after kill -9 it stands there once and whole', async () => {
+    const { fake, model, ask, standing, stands, gateway, start, platform, close } = await onWhatsApp();
+    try {
+      model.reply('Once upon a time.');
+      ask();
+      await stands(['Once upon a time.']);
+      const never = latch();
+      const slow = { text: WHOLE, chunkSize: 4, chunkDelayMs: 500, hold: { after: 6, until: never.opened } };
+      const asked = model.count();
+      model.reply(() => (model.count() === asked + 1 ? slow : { text: WHOLE }));
+      platform.command({ number: 1, name: 'Anna' }, PLACE, '/again');
+      await eventually(() => fake.edits.length > 1, 'half of the other grows');
+      expect(standing()).toHaveLength(1);
+      await gateway.stop('SIGKILL');
+      await start();
+      await stands([WHOLE]);
+      expect(fake.sent).toHaveLength(1);
+      expect(fake.complaints.filter((words) => !words.includes('could not read'))).toEqual([]);
+    } finally {
+      await close();
+    }
+  });
+
   it.each(['dropAfterTake', 'dropBeforeTake'] as const)(
     'a connection that ends while the first half is sent (%s): it stands there once and whole',
     async (fault) => {
