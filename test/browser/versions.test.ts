@@ -132,7 +132,7 @@ describeInChromium('the newest answer of the page', () => {
 
     await choose(page, 'Answer again, as I wish…');
     const field = page.getByRole('textbox', { name: 'Message', exact: true });
-    expect(await field.inputValue()).toBe('/again ');
+    await eventually(async () => (await field.inputValue()) === '/again ', 'the command in the field');
     await field.pressSequentially('shorter');
     await field.press('Enter');
     await stands(page, /hello$/, /Try number 3\./);
@@ -164,11 +164,11 @@ describeInChromium('the newest answer of the page', () => {
     await stands(page, /hello$/, /Half of it/);
     expect(await button(page, 'Change this answer').count()).toBe(0);
     await page.getByRole('button', { name: 'Stop' }).click();
-    go();
     await eventually(
       async () => (await said(page)).some((row) => row.includes('Try number 1.')),
       'the old answer',
     );
+    go();
     expect((await said(page)).join('\n')).not.toContain('Half of it');
     expect((await said(page)).filter((row) => row.includes('Try number 1.')).length).toBe(1);
 

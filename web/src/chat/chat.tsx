@@ -1,5 +1,6 @@
 /** The place Chat: the page's own conversation with its personas. */
-import { type ReadonlySignal, useComputed } from '@preact/signals';
+import { useComputed } from '@preact/signals';
+import type { ComponentChild } from 'preact';
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import type { BoardCommand, BoardPersonas, LogRow } from '../../../src/board/protocol.ts';
 import { sentenceOf } from '../api.ts';
@@ -43,7 +44,12 @@ function OneChat({ chat }: { chat: string }) {
       log.rows.value.some(({ state, author }) => state === 'waiting' && isOwn(author)),
   );
   const sayHere = useMemo(() => (text: string) => say(chat, text), [chat]);
-  const draw = useMemo(() => drawWith(actionsOf(chat, log, setFault, isUnderWay)), [chat, log, isUnderWay]);
+  const draw = useMemo(() => {
+    const told = async (work: Promise<void>) => setFault(await work.then(() => null, sentenceOf));
+    const below = (row: LogRow) =>
+      row.versions && <Versions {...{ chat, row, isUnderWay }} order={(text) => told(order(chat, text))} />;
+    return drawWith(actionsOf(chat, log, told), below);
+  }, [chat, log, isUnderWay]);
   const isUnsaid = ![...arrived.value, ...waiting.value].some((each) => each.chat === chat);
   const isEmpty = log.isRead.value && log.rows.value.length === 0 && isUnsaid;
 
@@ -122,18 +128,20 @@ function writingIn(rows: readonly LogRow[]): Set<string> {
   return new Set(ids);
 }
 
-/** The same function for each row, so that rows that have not changed are not drawn again. */
-function drawWith(actions: RowActions) {
-  return (row: LogRow, isFirst: boolean) => <Row row={row} isFirst={isFirst} actions={actions} />;
+/**
+ * The same function for each row, so that rows that have not changed are not drawn again. `below`: controls of an answer; an
+ * article holds what was said, and nothing that it might imitate.
+ */
+function drawWith(actions: RowActions, below: (row: LogRow) => ComponentChild) {
+  return (row: LogRow, isFirst: boolean) => (
+    <>
+      <Row row={row} isFirst={isFirst} actions={actions} />
+      {below(row)}
+    </>
+  );
 }
 
-function actionsOf(
-  chat: string,
-  log: Log,
-  fail: (says: string | null) => void,
-  isUnderWay: ReadonlySignal<boolean>,
-): RowActions {
-  const told = async (work: Promise<void>) => fail(await work.then(() => null, sentenceOf));
+function actionsOf(chat: string, log: Log, told: (work: Promise<void>) => Promise<void>): RowActions {
   return {
     decide: ({ id }, decision) => say(chat, `/${decision} ${id}`),
     choose: (value) => told(press(chat, value)),
@@ -144,7 +152,5 @@ function actionsOf(
       const asked = isOwn(row.author) ? row : before.find(({ author }) => isOwn(author));
       if (asked !== undefined) say(chat, asked.text);
     },
-    below: (row) =>
-      row.versions && <Versions {...{ chat, row, isUnderWay }} order={(text) => told(order(chat, text))} />,
   };
 }
