@@ -242,6 +242,13 @@ async function saidAnew(on: PlatformStage): Promise<void> {
     press('Heads.', '▶');
     await eventually(() => isInPlaceOf('Tails.', 'Heads.') && hasButtons('Tails.'), 'the second version');
   }
+  on.platform.command(ANNA, DIRECT, '/edit On its edge.');
+  await eventually(() => isInPlaceOf('On its edge.', 'Tails.'), 'the words of a person in place of them');
+  on.model.reply('It stands.');
+  on.platform.command(ANNA, DIRECT, '/continue');
+  await eventually(() => withText('On its edge.')?.text.includes('It stands.'), 'the same answer goes on');
+  on.platform.command(ANNA, DIRECT, '/again 2');
+  await eventually(() => isInPlaceOf('Tails.', 'On its edge.'), 'the second version again');
   on.model.reply('It was tails, as I said.');
   await said(on, DIRECT, () => on.platform.say({ from: ANNA, in: DIRECT, text: 'which one was it?' }));
   expect(withText('Tails.')?.buttons ?? []).toEqual([]);
