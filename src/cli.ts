@@ -6,6 +6,7 @@ import { printableLine } from './core/cut.js';
 import { describe, Fault } from './core/errors.js';
 import { closest, isNear } from './core/known-keys.js';
 import type { DoctorOptions } from './doctor.js';
+import type { ImportChatOptions } from './import-chat.js';
 import type { MigrateOptions } from './migrate-store.js';
 import type { PersonaExportOptions, PersonaImportOptions } from './persona-files.js';
 import type { ReplayOptions } from './replay.js';
@@ -101,6 +102,23 @@ withOptions(program.command('import'), 'import an OpenClaw or MicroClaw folder, 
   .option('--dry-run', 'only show what would be done')
   .action(async (folder: string, options: { dryRun?: boolean }, ...given) =>
     (await commands()).importFolder(configOf(given), folder, options.dryRun === true),
+  );
+withOptions(
+  program.command('import-chat'),
+  'import the history of a chat from another program; the gateway may run',
+)
+  .argument('[file]', 'of Telegram, WhatsApp, SillyTavern, ChatGPT or Claude; without it: show the imports')
+  .requiredOption('--chat <chat-id>', 'into this chat')
+  .option(
+    '--persona <name>',
+    'of this persona, whose lines are those of its name (default: the active one, without lines)',
+  )
+  .option('--me <name>', 'the speaker who is you')
+  .option('--only <name>', 'this chat, where the file holds several')
+  .option('--undo <id>', 'remove what this import brought')
+  .option('--dry-run', 'only show what would be done')
+  .action(async (file: string | undefined, options: ImportChatOptions, ...given) =>
+    (await commands()).importChat(configOf(given), file, options),
   );
 program.addCommand(
   withOptions(persona, 'bring characters along, and take them elsewhere; the gateway may run'),

@@ -4,6 +4,7 @@
  */
 export { audit } from './audit.js';
 export { doctor } from './doctor.js';
+export { importChat } from './import-chat.js';
 export { migrateStore } from './migrate-store.js';
 export { listNodes } from './nodes.js';
 export { approve, linkWhatsApp, list, remove, terminalAsk } from './pair.js';

@@ -57,6 +57,13 @@ export function memoryPath(chatId: ChatId, file: string): string {
   return `groups/${chatId}/${file}`;
 }
 
+const IMPORTED = /^groups\/[^/]+\/archive\/[^/]*\.imported-[0-9a-f]+\.md$/;
+
+/** By its name (groups/archives.ts), which outlives the database: a history from elsewhere, full of words of anybody. */
+export function isImported(path: string): boolean {
+  return IMPORTED.test(path);
+}
+
 export function workspacePath(file: string): string {
   return `workspace/${file}`;
 }

@@ -1,7 +1,12 @@
-/** Archives, `groups/<chat_id>/archive/2026-11-22T10-15-00-luna.md`: front matter, then messages under headings. */
+/**
+ * Archives, `groups/<chat_id>/archive/2026-11-22T10-15-00-luna.md`: front matter, then messages under headings. Histories from
+ * elsewhere are archives, too, in parts that name their import: `…-luna.imported-3f2ac91b.md`.
+ */
+import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
 import { isMap, stringify } from 'yaml';
 import type { ArchivedMessage, ArchiveFile, ArchiveHead, Archives } from '../core/chat-record.js';
 import type { Exclusive } from '../core/concurrency.js';
@@ -23,19 +28,25 @@ interface ArchiveName {
   /** Its number among archives of the same second. */
   number: number;
   personaId: PersonaId;
+  /** Of a history from elsewhere. */
+  importId?: string | undefined;
 }
 
 /** Local time and persona (no underscores); the second at once is `2026-11-22T10-15-00_2-luna.md`. */
-export function archiveName({ time, number, personaId }: ArchiveName): string {
-  return `${time}${number === 1 ? '' : `_${number}`}-${personaId}.md`;
+export function archiveName({ time, number, personaId, importId }: ArchiveName): string {
+  const origin = importId === undefined ? '' : `.imported-${importId}`;
+  return `${time}${number === 1 ? '' : `_${number}`}-${personaId}${origin}.md`;
 }
 
 /** null for any other name, including one that would lead out of the folder. */
 export function parseArchiveName(file: string): ArchiveName | null {
-  const parts = /^(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)(?:_([1-9]\d{0,8}))?-(.+)\.md$/u.exec(composed(file));
-  const [, time, number = '1', personaId] = parts ?? [];
+  const parts =
+    /^(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)(?:_([1-9]\d{0,8}))?-(.+?)(?:\.imported-([0-9a-f]{8}))?\.md$/u.exec(
+      composed(file),
+    );
+  const [, time, number = '1', personaId, importId] = parts ?? [];
   if (time === undefined || personaId === undefined || !isPersonaId(personaId)) return null;
-  const name = { time, number: Number(number), personaId };
+  const name = { time, number: Number(number), personaId, importId };
   return archiveName(name) === composed(file) ? name : null;
 }
 
@@ -253,4 +264,99 @@ export async function archivesOf(groupsDir: string, { chatId, personaId }: Memor
     .filter((name) => name !== null)
     .sort((a, b) => (a.time === b.time ? a.number - b.number : a.time < b.time ? -1 : 1))
     .map(archiveName);
+}
+
+export interface ImportedPart {
+  file: string;
+  importId: string;
+  personaId: PersonaId;
+  /** As in its front matter. */
+  messages: number;
+  reset: boolean;
+}
+
+export type ImportedArchives = ReturnType<typeof createImportedArchives>;
+
+/** Parts are written whole and never changed by an import: a kill leaves those that were done. */
+export function createImportedArchives(groupsDir: string, zone: Zone) {
+  const namesOf = async (chatId: ChatId) => {
+    const names = composedNames(await namesIn(archiveFolder(groupsDir, chatId))).sort();
+    return names.flatMap((file) => {
+      const { importId, personaId } = parseArchiveName(file) ?? {};
+      return importId === undefined || personaId === undefined ? [] : [{ file, importId, personaId }];
+    });
+  };
+
+  return {
+    folder: (chatId: ChatId) => fromHere(archiveFolder(groupsDir, chatId)),
+
+    async list(chatId: ChatId): Promise<ImportedPart[]> {
+      const parts: ImportedPart[] = [];
+      for (const part of await namesOf(chatId)) {
+        const head = await readIfThere(archiveFile(groupsDir, chatId, part.file), HEAD_BYTES);
+        const document = documentOf(splitFrontMatter(head?.toString('utf8') ?? '')?.matter ?? '');
+        const messages = Number(isMap(document.contents) ? document.get('messages') : 0) || 0;
+        const reset = isMap(document.contents) && document.get('reset') === true;
+        parts.push({ ...part, messages, reset });
+      }
+      return parts;
+    },
+
+    /** The ids of a part's messages. */
+    async *idsIn(chatId: ChatId, file: string): AsyncGenerator<number> {
+      const bytes = await readIfThere(archiveFile(groupsDir, chatId, file));
+      for (const [, id] of bytes?.toString('utf8').matchAll(/^## .* <!-- m(\d+) -->$/gm) ?? [])
+        yield Number(id);
+    },
+
+    async write(head: ArchiveHead, importId: string, messages: ArchivedMessage[]): Promise<void> {
+      const { chatId, personaId } = head;
+      const folder = archiveFolder(groupsDir, chatId);
+      const time = localTime(zone, messages[0]?.sentAt ?? head.at).replaceAll(':', '-');
+      const extent = messages.reduce(extended, null as Extent | null);
+      await orFault(folder, async () => {
+        await mkdir(folder, { recursive: true, mode: 0o700 });
+        await removeLeftOvers(folder, (name) => parseArchiveName(name)?.importId === importId);
+        const there = new Set(composedNames(await namesIn(folder)));
+        const nameAt = (number: number) => archiveName({ time, number, personaId, importId });
+        let number = 1;
+        while (there.has(nameAt(number))) number++;
+        const text = messages.map((each) => messageText(each, zone)).join('');
+        await writeWhole(join(folder, nameAt(number)), headText(head, extent, zone) + text);
+      });
+    },
+
+    async remove(chatId: ChatId, importId: string): Promise<void> {
+      const folder = archiveFolder(groupsDir, chatId);
+      const isOfIt = (name: string) => parseArchiveName(name)?.importId === importId;
+      await orFault(folder, async () => {
+        for (const name of await namesIn(folder))
+          if (isOfIt(name)) await rm(join(folder, name), { force: true });
+        await removeLeftOvers(folder, isOfIt);
+        await syncFolder(folder);
+      });
+    },
+  };
+}
+
+/** Above all ids that the store gives. */
+const FIRST_ID = 2 ** 52;
+
+export function importedId(key: string): number {
+  const hash = createHash('sha256').update(key).digest();
+  return FIRST_ID + hash.readUIntBE(0, 6) * 16 + ((hash[6] ?? 0) & 15);
+}
+
+/** IDs of any number of messages, in a file that the system removes: a set of millions would take hundreds of megabytes. */
+export function createIdSet() {
+  const db = new Database('');
+  db.exec(
+    'PRAGMA journal_mode = OFF; PRAGMA cache_size = -32768; CREATE TABLE seen (id INTEGER PRIMARY KEY); BEGIN',
+  );
+  const insert = db.prepare<[bigint]>('INSERT OR IGNORE INTO seen VALUES (?)');
+  return {
+    /** False: it is there already. */
+    add: (id: number) => insert.run(BigInt(id)).changes > 0,
+    close: () => db.close(),
+  };
 }

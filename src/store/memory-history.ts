@@ -2,7 +2,6 @@
  * The history of memory: versions of its files, untrusted lines, the memory last given to a persona, message traces
  * (`/memory why`, `coterie doctor`), and stored turns (`coterie replay`, the board).
  */
-
 import { setImmediate as nextPass } from 'node:timers/promises';
 import type { HistoryStore, KeptVersion } from '../core/board.js';
 import type { Part } from '../core/channel.js';
@@ -10,7 +9,7 @@ import { addedLines, hasMarker, lineKey, lineKeys, linesOfText } from '../core/c
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { ReplayStore, SentByTurn, TurnInStore } from '../core/journal.js';
 import type { Fate, PromptMemory, Spoke, Trace, TraceStore, VersionStore } from '../core/memory.js';
-import { memoryPath, type Origins } from '../core/origin.js';
+import { isImported, memoryPath, type Origins } from '../core/origin.js';
 import { isAfter, type Step, type StoredMessage } from '../core/transcript.js';
 import * as db from './db.js';
 import { ENTRY_COLUMNS, type EntryRow, entriesOfTurn, entryOf } from './journal.js';
@@ -42,6 +41,7 @@ export function originStore(database: db.Database): Origins {
   return {
     markOutside: (file, lines) => database.write(file, () => markOutside(file, lines)),
     async originIn(file, textNow) {
+      if (isImported(file)) return 'outside';
       const marked = 'select line from outside_line where file = ?';
       const keys = new Set(await database.read(() => db.column<string>(marked, file)));
       if (keys.size === 0) return 'inside';

@@ -212,10 +212,16 @@ describe('names', () => {
       .map(slug)
       .filter((id) => id !== '' && id !== 'memory' && id !== 'archive');
     fc.assert(
-      fc.property(personaId, fc.integer({ min: 1, max: 999_999 }), (personaId, number) => {
-        const name = { time: '2026-11-22T10-15-07', number, personaId };
-        expect(parseArchiveName(archiveName(name))).toEqual(name);
-      }),
+      fc.property(
+        personaId,
+        fc.integer({ min: 1, max: 999_999 }),
+        fc.boolean(),
+        (personaId, number, isOurs) => {
+          const importId = isOurs ? undefined : '3f2ac91b';
+          const name = { time: '2026-11-22T10-15-07', number, personaId, importId };
+          expect(parseArchiveName(archiveName(name))).toEqual(name);
+        },
+      ),
       { numRuns: 2000 },
     );
   });

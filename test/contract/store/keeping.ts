@@ -64,6 +64,12 @@ export function keepingContract(under: StoreUnderTest): void {
       expect(await under.store.originIn('b.md', unasked)).toBe('inside');
     });
 
+    it('is outside for a history that was imported, by the name of its file', async () => {
+      const file = 'groups/test_1/archive/2021-03-01T10-00-00-luna.imported-3f2ac91b.md';
+      expect(await origin(file, 'a rose')).toBe('outside');
+      expect(await origin('groups/test_1/archive/2021-03-01T10-00-00-luna.md', 'a rose')).toBe('inside');
+    });
+
     it('may be of a whole file, and is of what was written into memory under words from outside', async () => {
       await under.store.markOutside('c.md', null);
       expect(await origin('c.md', 'whatever')).toBe('outside');
