@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Channel, SendResult } from '../core/channel.js';
-import { type Clock, orAborted } from '../core/clock.js';
+import { type Clock, orAborted, orAfter } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import { readIfThere } from '../core/file-access.js';
 import type { Log } from '../core/log.js';
@@ -32,6 +32,8 @@ export type Node = Awaited<ReturnType<typeof enterNode>>;
 
 /** A standby looks so often, and a holder whose last attempt failed. */
 const LOOK_EVERY_MS = 500;
+/** For giving up the leases, if the database is away. */
+const LEAVE_MS = 2_000;
 /** A send that begins within this of the end of a lease might end after it. */
 const MARGIN_MS = 1_000;
 
@@ -161,7 +163,7 @@ export async function enterNode(options: NodeOptions) {
     async leave(): Promise<void> {
       over.abort();
       try {
-        await nodes.leave(me);
+        await orAfter(nodes.leave(me), LEAVE_MS, clock);
         await nodes.close();
       } catch (error) {
         log.warn({ why: describe(error) }, 'the leases of this gateway were not given up; they run out');

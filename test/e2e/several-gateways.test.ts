@@ -140,6 +140,21 @@ describeWithPostgres('two gateways on one store', () => {
     await c.saw('"event":"standby"');
   });
 
+  it('while the database is away for longer than a lease, nobody works; then one does', async () => {
+    const [a, b] = await both();
+    await server.stop('immediate');
+    await a.saw('"event":"lease lost"');
+    tell('m2');
+    await server.start();
+    await eventually(() => said().includes('heard m2'), 'an answer to m2', 20_000);
+    await answered('m3');
+    nothingTwice('m1', 'm2', 'm3');
+    const taken = [a, b].map(
+      (gateway) => (gateway.err().match(/"event":"lease taken".*"jobs"/g) ?? []).length,
+    );
+    expect(taken.reduce((sum, each) => sum + each)).toBe(2);
+  });
+
   it('one that stood still past its lease sends nothing, and stands by', async () => {
     const [a, b] = await both();
     process.kill(a.pid, 'SIGSTOP');
