@@ -1,4 +1,4 @@
-/** Gateways that share one store: which live, and what each of them holds (docs/decisions/0067-one-gateway-at-a-time.md). */
+/** Gateways that share one store: which live, and what each of them holds (docs/decisions/0068-one-gateway-at-a-time.md). */
 
 export interface NodeName {
   name: string;
