@@ -121,6 +121,16 @@ describe('a card sent as a file', () => {
     expect(said().at(-1)).toBe('Imported the lorebook sea, with 1 entry.');
   });
 
+  it('is known by what is in it, whatever it is called', async () => {
+    await open();
+    await say('', file('otto.json', { name: 'otto' }));
+    expect(said().at(-1)).toMatch(/^Imported Otto\./);
+    await say('', file('marla.png', { name: 'm.bin', mimeType: 'application/octet-stream' }));
+    expect(said().at(-2)).toMatch(/^Imported Marla\./);
+    await say('what is this?', file('package.json', { name: 'x.bin', mimeType: 'application/octet-stream' }));
+    expect(on.asked).toHaveLength(1);
+  });
+
   it('as a photo has lost the card, and this is said', async () => {
     await open();
     await say('/persona import', file('photo.png', { kind: 'image', name: null }));

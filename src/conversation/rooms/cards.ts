@@ -25,7 +25,9 @@ interface CardSending {
   asked: { name: string | null } | null;
 }
 
-const NAMES = /\.(?:a?png|jpe?g|webp|charx|zip|json|ya?ml)$/i;
+/** Of files that are looked into; the others would be fetched for nothing. */
+const NAMES = /^[^.]*$|\.(?:a?png|jpe?g|webp|charx|zip|json|ya?ml)$/i;
+const TYPES = /^(?:image\/|(?:application|text)\/(?:json|zip|(?:x-)?yaml|octet-stream)$)/;
 const AS_A_FILE =
   'A photo loses the card that is in it. Please send the picture again as a file (with the paper clip, as a document).';
 const NO_CARD = 'Not imported: there is no character card in it.';
@@ -70,7 +72,8 @@ async function sendingOf(
 
 /** Sent as a file: a photo has no name. */
 function mayBeCard(attachment: StoredAttachment): boolean {
-  return !attachment.ofReply && isFile(attachment) && NAMES.test(attachment.name ?? '');
+  const { name, mimeType, ofReply } = attachment;
+  return !ofReply && isFile(attachment) && (NAMES.test(name ?? '') || TYPES.test(mimeType ?? ''));
 }
 
 function isFile({ kind, name }: StoredAttachment): boolean {
