@@ -85,7 +85,7 @@ async function look(headers: Record<string, string> = {}) {
     line.once('error', reject);
   });
   const until = async (test: () => boolean, what: string) => {
-    for (let n = 0; n < 250; n++) {
+    for (let n = 0; n < 750; n++) {
       if (test()) return;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }

@@ -160,7 +160,8 @@ describe('a text of 500 kB', () => {
   ])('of %s makes a bounded number of elements, and loses none of its words', (_, text) => {
     const began = performance.now();
     const blocks = blocksOf(text);
-    expect(performance.now() - began).toBeLessThan(3000);
+    // Four times of what it takes beside other tests.
+    expect(performance.now() - began).toBeLessThan(10_000);
     let elements = 0;
     for (let left: unknown[] = [blocks]; left.length > 0; ) {
       const next: unknown[] = [];

@@ -153,8 +153,8 @@ const MEDIA = /^\u200e?<[^<>\n]{3,60}>$/;
 /** `IMG-20230104-WA0001.jpg (file attached)` */
 const ATTACHED = /^\u200e?[^\s/\\]+\.\w{2,5} \([^()\n]{3,60}\)(?:\n|$)/;
 /** iOS: `<attached: 0001-PHOTO.jpg>`, also behind a caption; and its mark of an edited message. */
-const MARKED = /\s*\u200e<[^<>\n]{3,120}>/g;
-const EDITED = /\s*<This message was edited>$/;
+const MARKED = /\u200e<[^<>\n]{3,120}>/g;
+const EDITED = /<This message was edited>$/;
 const DELETED = /^(?:This message was deleted|You deleted this message|null)\.?$/;
 const MOST_NAME = 60;
 
@@ -171,7 +171,7 @@ function spokenIn(rest: string): { speaker: string; text: string } | null {
 /** null: nothing that somebody wrote. */
 function wordsOf(text: string): string | { why: string } {
   const trimmed = text.trim();
-  const written = trimmed.replace(MARKED, '').replace(EDITED, '');
+  const written = trimmed.replace(MARKED, '').trimEnd().replace(EDITED, '');
   if (MEDIA.test(trimmed)) return { why: LEFT.media };
   // iOS marks what nobody wrote: pictures left out, calls, changes of the group.
   if (written.startsWith('\u200e') && !written.includes('\n') && !ATTACHED.test(written))
