@@ -85,7 +85,7 @@ async function look(headers: Record<string, string> = {}) {
     line.once('error', reject);
   });
   const until = async (test: () => boolean, what: string) => {
-    for (let n = 0; n < 750; n++) {
+    for (let n = 0; n < 250; n++) {
       if (test()) return;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
@@ -335,10 +335,15 @@ describe('the live line', () => {
       const ahead = n * 20 - (performance.now() - begunAt);
       if (ahead > 0) await new Promise((resolve) => setTimeout(resolve, ahead));
     }
+    const isToldToReadAgain = () => kinds(one.heard).includes('reread');
+    const isTold = () => isToldToReadAgain() || one.take().some(({ text }) => text === 'e 99 19');
+    await one.until(isTold, 'the last, or that there are too many');
+    // As the page does.
+    if (isToldToReadAgain()) await one.follow(CHAT);
     await one.has('e 99 19');
     const took = performance.now() - begunAt;
     const told = one.take().filter(({ text }) => text.startsWith('e ')).length;
-    expect(kinds(one.heard).includes('reread') || told === 2_000).toBe(true);
+    expect(isToldToReadAgain() || told === 2_000).toBe(true);
     expect(kinds(one.heard).filter((kind) => kind === 'rows').length).toBeLessThan(took / 40);
   });
 });
