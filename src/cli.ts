@@ -116,6 +116,7 @@ withOptions(
   .option('--me <name>', 'the speaker who is you')
   .option('--only <name>', 'this chat, where the file holds several')
   .option('--undo <id>', 'remove what this import brought')
+  .option('--propose', 'let the persona propose in the chat what to remember of it; a person decides')
   .option('--dry-run', 'only show what would be done')
   .action(async (file: string | undefined, options: ImportChatOptions, ...given) =>
     (await commands()).importChat(configOf(given), file, options),

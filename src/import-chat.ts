@@ -21,6 +21,7 @@ import type { Persona } from './core/persona.js';
 import { createIdSet, createImportedArchives, type ImportedArchives, importedId } from './groups/archives.js';
 import { isChatId } from './groups/paths.js';
 import { createPersonas } from './groups/personas.js';
+import { askToPropose } from './history-proposal.js';
 import type { HistoryItem, HistoryMessage } from './importing/histories/history.js';
 import { type History, openHistory } from './importing/histories/open.js';
 import { takeLock } from './operating/lock.js';
@@ -34,6 +35,7 @@ export interface ImportChatOptions {
   only?: string;
   undo?: string;
   dryRun?: boolean;
+  propose?: boolean;
 }
 
 const tell = (line: string) => say(printableLine(line));
@@ -358,7 +360,9 @@ async function bringIn(
     const at = systemClock.now();
     const head = { chatId, threadId: null, personaId, personaName, reason, flushed: false, at };
     const write = dryRun ? null : (messages: ArchivedMessage[]) => imported.write(head, id, messages);
-    await writeAndTell(imported, { history, only, cast, write }, { chatId, id, messages: survey.messages });
+    const found = { chatId, id, messages: survey.messages };
+    const added = await writeAndTell(imported, { history, only, cast, write }, found);
+    if (options.propose && !dryRun && added > 0) await askToPropose(config, log, chatId, cast.persona, id);
   } finally {
     await history.close();
   }
@@ -368,7 +372,7 @@ async function writeAndTell(
   imported: ImportedArchives,
   writing: Writing,
   { chatId, id, messages }: { chatId: ChatId; id: string; messages: number },
-): Promise<void> {
+): Promise<number> {
   const { persona } = writing.cast;
   const known = createIdSet();
   try {
@@ -392,6 +396,7 @@ async function writeAndTell(
       );
       tell(`Import ${id}. To undo it: coterie import-chat --undo ${id} --chat ${chatId}`);
     }
+    return added;
   } finally {
     known.close();
   }

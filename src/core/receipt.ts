@@ -6,6 +6,9 @@ import type { Address, InboundDeletion, InboundEdit, InboundMessage, InboundReac
 /** Begins the ids of reactions, which are no platform's. */
 export const BY_REACTION = 'reaction:';
 
+/** An event: a history was imported, of which the persona may propose lines for its memory. */
+export const HISTORY_IMPORTED = 'history_imported';
+
 /** Never in the transcript, never sent to a model. */
 export interface NewCommand {
   name: string;
@@ -75,7 +78,7 @@ export type Receipt =
       kind: 'event';
       id: string;
       room: RoomId;
-      /** `schedule`, `digest`, `task_completed`. */
+      /** `schedule`, `digest`, `task_completed`, `history_imported`. */
       about: string;
       text: string;
       /** null: the active one. */

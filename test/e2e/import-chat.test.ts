@@ -246,3 +246,27 @@ test('a backup has it, also after its folder is lost', async () => {
   expect(await run(on.home, ['restore', 'saved.backup']).exited).toBe(0);
   expect(await archived()).toEqual(before);
 });
+
+test('the persona proposes once what it would remember, and cannot write it before a person has answered', async () => {
+  on = await stage();
+  await on.home.write('chat.txt', LINES.join('\n'));
+  await on.start();
+  on.model.reply('Good morning.');
+  expect(await say('good morning')).toContain('Good morning.');
+  on.model.reply('I would keep: likes capercaillies (2023-01-13). Shall I?');
+  const done = await importChat('chat.txt', '--propose');
+  expect(done).toMatchObject({ code: 0, err: '' });
+  expect(done.out).toContain('proposes in the chat which lines to remember');
+  expect((await on.replies(ANNA.id, 2)).at(-1)).toContain('I would keep');
+  const asked = on.model.requests.at(-1)?.body;
+  expect(asked?.messages.at(-1)?.content).toMatch(
+    /<event about="history_imported"[^>]*>A history of this chat/,
+  );
+  const names = (body: typeof asked) => body?.tools?.map((tool) => tool.function.name) ?? [];
+  expect(names(asked)).toEqual(['search_memory']);
+  await importChat('chat.txt', '--propose');
+  on.model.reply('I keep it.');
+  expect(await say('yes, keep it')).toContain('I keep it.');
+  expect(on.sentTo(ANNA.id)).toHaveLength(3);
+  expect(names(on.model.requests.at(-1)?.body)).toContain('write_tiered_memory');
+});

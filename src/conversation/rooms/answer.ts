@@ -4,8 +4,9 @@ import { describe, Fault } from '../../core/errors.js';
 import { eventIdOf } from '../../core/ids.js';
 import type { TurnRecorder } from '../../core/journal.js';
 import { personaName } from '../../core/persona.js';
+import { HISTORY_IMPORTED } from '../../core/receipt.js';
 import type { Alarm } from '../../core/store.js';
-import type { Measured, Step } from '../../core/transcript.js';
+import type { Measured, Step, StoredMessage } from '../../core/transcript.js';
 import { questionAbout, sentence, shownName } from '../approvals.js';
 import { askerOfTurn } from '../asker.js';
 import { buildContext, type ContextRequest, type TurnContext } from '../context/context.js';
@@ -89,7 +90,7 @@ async function prepare(
   const { settings, rulesFor, toolsFor, toolsReady } = services;
   const { personaId, startedAt, steps } = turn;
   const whose = { chatId: chat.id, personaId, senderId: senderOf(batch), channel: chat.channel };
-  const allowed = personas.find(({ id }) => id === personaId)?.tools ?? null;
+  const allowed = proposes(batch) ? ['search'] : (personas.find(({ id }) => id === personaId)?.tools ?? null);
   const kind = { ...whose, kind: 'answer' as const, allowed, chatKind: chat.kind };
   await toolsReady?.(
     kind,
@@ -106,6 +107,11 @@ async function prepare(
   const waited = startedAt - Math.min(...batch.map((message) => message.receivedAt));
   const lateByHours = waited > settings.maxAgeMs && !turn.anew ? Math.floor(waited / HOUR_MS) : null;
   return { chat, room, personaId, personas, revision, batch, tools, authorisation, now, lateByHours };
+}
+
+/** Of an imported history it may only propose what to remember; a person decides. */
+function proposes(batch: readonly StoredMessage[]): boolean {
+  return batch.some(({ author }) => author.kind === 'gateway' && author.about === HISTORY_IMPORTED);
 }
 
 /** null if the turn was aborted or the claim was lost. */
