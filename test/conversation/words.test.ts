@@ -217,14 +217,13 @@ async function put(path: string, text: string): Promise<void> {
   await writeFile(file, text);
 }
 
-/** A name for comparing, as it was typed or as an attribute. */
+/** A name for comparing, as it was typed or as an attribute, which lacks some invisible characters. */
 const called = (name: string) =>
   name
     .replaceAll(/&(?:lt|#xFF1C|#xFE64);|[\uff1c\ufe64]/g, '<')
     .replaceAll('&gt;', '>')
     .replaceAll('&quot;', '"')
-    .replaceAll(/[\s\p{C}]+/gu, ' ')
-    .trim();
+    .replaceAll(/[\s\p{C}]+/gu, '');
 
 const SEEDS = process.env.COTERIE_SEED
   ? [Number(process.env.COTERIE_SEED)]
