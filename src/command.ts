@@ -35,6 +35,11 @@ export function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
+/** A line with words that others wrote. */
+export function tell(line: string): void {
+  say(printableLine(line));
+}
+
 /** A reader such as `head` may close the pipe early. */
 export function endWithReader(): void {
   process.stdout.on('error', () => process.exit(0));

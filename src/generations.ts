@@ -176,10 +176,15 @@ export async function runGateways(run: OpenedRun, role: Role): Promise<void> {
     await gateway.stop(next.isLost ? 0 : undefined);
     await terminal?.stop();
     unwatchLocks();
-    await role.node?.leave();
-    for (const lock of locks) lock.release();
-    process.exit(next.code);
+    return leave(role.node, locks, next.code);
   }
+}
+
+/** Ends the process; what it held is free at once. */
+async function leave(node: Node | null, locks: DataLock[], code: number): Promise<never> {
+  await node?.leave();
+  for (const lock of locks) lock.release();
+  process.exit(code);
 }
 
 /** Until this node holds the leases; the HTTP listener says who does. Ends the process if it is stopped before. */
@@ -205,9 +210,7 @@ async function standBy(
     await systemClock.sleep(node.lookEveryMs, stop);
     if (!stop.aborted) continue;
     log.info({}, 'stopped while standing by');
-    await node.leave();
-    for (const lock of locks) lock.release();
-    process.exit(0);
+    await leave(node, locks, 0);
   }
   await unserve();
 }

@@ -1,15 +1,12 @@
 /** After `coterie import-chat --propose`: the persona is told of the history, and proposes in the chat what to remember of it. */
-import { say } from './command.js';
+import { tell } from './command.js';
 import type { Config } from './config.js';
 import { systemClock } from './core/clock.js';
-import { printableLine } from './core/cut.js';
 import type { ChatId } from './core/ids.js';
 import type { Log } from './core/log.js';
 import type { Persona } from './core/persona.js';
 import { HISTORY_IMPORTED } from './core/receipt.js';
 import { openStore } from './parts.js';
-
-const tell = (line: string) => say(printableLine(line));
 
 const PROPOSE = `A history of this chat from another program was imported into your archives. Look into it with a few searches: who these
 people are, what they like, what was promised, what you were to each other. Then propose at most five lines that are worth remembering, each

@@ -7,7 +7,7 @@ import { createReadStream } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { openAudit } from './audit-start.js';
-import { BY_OPERATOR, commandConfig, commandLog, quoted, say, wrongOption } from './command.js';
+import { BY_OPERATOR, commandConfig, commandLog, quoted, tell, wrongOption } from './command.js';
 import type { Config } from './config.js';
 import type { ArchivedMessage } from './core/chat-record.js';
 import { systemClock } from './core/clock.js';
@@ -38,7 +38,6 @@ export interface ImportChatOptions {
   propose?: boolean;
 }
 
-const tell = (line: string) => say(printableLine(line));
 const counted = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`;
 
 export async function importChat(

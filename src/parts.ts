@@ -4,7 +4,6 @@
  */
 
 import { randomInt, randomUUID } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createArtifacts } from './artifacts/artifacts.js';
 import type { BoardOptions } from './board/listener.js';
@@ -21,6 +20,7 @@ import { systemClock } from './core/clock.js';
 import { locks } from './core/concurrency.js';
 import { createZone, type Zone } from './core/dates.js';
 import type { Fault } from './core/errors.js';
+import { made } from './core/file-access.js';
 import { uniqueId } from './core/ids.js';
 import type { Audit } from './core/journal.js';
 import type { Log } from './core/log.js';
@@ -139,8 +139,7 @@ export async function createParts(options: GatewayOptions) {
   const files = createFiles(config, store, zone, newId, clean, log);
   const { personas, portraits, archives } = files;
   const embedder = await createEmbedder(config, metrics, log);
-  const indexFolder = config.store.url === null ? config.dataDir : nodeFolderOf(config);
-  await mkdir(indexFolder, { recursive: true, mode: 0o700 });
+  const indexFolder = config.store.url === null ? config.dataDir : await made(nodeFolderOf(config));
   const recallFiles = createRecallFiles(config.groupsDir, archives, log);
   const recall = createRecall({
     file: join(indexFolder, 'recall.db'),

@@ -16,6 +16,7 @@ import {
   momentsGiven,
   quoted,
   say,
+  tell,
   wrongOption,
 } from './command.js';
 import type { Config } from './config.js';
@@ -245,7 +246,6 @@ export async function importFolder(
 const SAID = { new: 'new', beside: 'beside', same: 'there already', impossible: 'FAILED' } as const;
 
 function tellImport(folder: string, { found, done, passedOver }: Imported, isDryRun: boolean): void {
-  const tell = (line: string) => say(printableLine(line));
   for (const each of done) {
     const from = each.from.length === 0 ? 'made' : `from ${each.from.join(' and ')}`;
     const hint = 'hint' in each && each.hint !== undefined ? `. ${each.hint}` : '';

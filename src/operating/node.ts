@@ -4,7 +4,6 @@
  * stood still sends nothing when it goes on.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Channel, SendResult } from '../core/channel.js';
 import { type Clock, orAborted, orAfter } from '../core/clock.js';
@@ -174,7 +173,6 @@ export async function enterNode(options: NodeOptions) {
 
 /** The same after a crash, so that a new process of the node need not wait until the old one counts as dead. */
 async function tokenIn(folder: string): Promise<string> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, 'token');
   const known = (await readIfThere(file))?.toString('utf8').trim();
   if (known) return known;
@@ -185,21 +183,19 @@ async function tokenIn(folder: string): Promise<string> {
 
 /** The channel, as long as the lease lasts: after that, another gateway sends. */
 export function guarded(channel: Channel, mayAct: () => boolean): Channel {
-  const refused = async (): Promise<SendResult> => ({
-    ...{ kind: 'unreachable', taken: 'no', reason: 'the lease of this gateway has run out' },
-  });
-  const { edit, remove, react } = channel;
+  const { send, edit, remove, react } = channel;
+  const reason = 'the lease of this gateway has run out';
+  const unsent: SendResult = { kind: 'unreachable', taken: 'no', reason };
+  function whileHeld<Given extends unknown[], Result>(
+    call: (...given: Given) => Promise<Result>,
+    otherwise: Result,
+  ) {
+    return async (...given: Given) => (mayAct() ? call.apply(channel, given) : otherwise);
+  }
   return Object.assign(Object.create(channel), {
-    send: (...given: Parameters<Channel['send']>) => (mayAct() ? channel.send(...given) : refused()),
-    ...(edit && {
-      edit: (...given: Parameters<typeof edit>) => (mayAct() ? edit.apply(channel, given) : refused()),
-    }),
-    ...(remove && {
-      remove: (...given: Parameters<typeof remove>) =>
-        mayAct() ? remove.apply(channel, given) : Promise.resolve(false),
-    }),
-    ...(react && {
-      react: (...given: Parameters<typeof react>) => (mayAct() ? react.apply(channel, given) : refused()),
-    }),
+    send: whileHeld(send, unsent),
+    ...(edit && { edit: whileHeld(edit, unsent) }),
+    ...(remove && { remove: whileHeld(remove, false) }),
+    ...(react && { react: whileHeld(react, unsent) }),
   });
 }
