@@ -188,6 +188,7 @@ describe.concurrent('a connection that does not last', () => {
 
   test('of an outage, the log says that it began and that it is over', () =>
     onStage(async (stage) => {
+      stage.fake.settings.sessionMemoryMs = 3_600_000;
       await stage.listen();
       await stage.fake.shut();
       for (const pause of [2, 4, 8, 16, 32, 60, 60]) await stage.passes(pause * 1_000);

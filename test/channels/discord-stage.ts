@@ -62,8 +62,10 @@ export async function openStage(
   stored: Stored = { state: new Map(), cursor: null },
   startsAt = Date.now(),
 ): Promise<Stage> {
-  const fake = await startFakeDiscord();
   const clock = manualClock(startsAt);
+  const fake = await startFakeDiscord({ now: () => clock.now() });
+  // A second process that is on stage has a clock of its own; `discord-shards.test.ts` sets Discord's five seconds.
+  fake.settings.identifyEveryMs = 0;
   const { look, until } = createWatch('the channel');
   const write = (level: string) => (fields: object, message: string) => {
     stage.logged.push(`${level} ${message} ${JSON.stringify(fields)}`);

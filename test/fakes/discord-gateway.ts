@@ -7,6 +7,7 @@ import type { Duplex } from 'node:stream';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import { isPayload } from './discord-form.js';
 import { INTENT, seenWith } from './discord-intents.js';
+import { concerns, type Refusal, type Shard, shardOf, shardRefusal, WHOLE } from './discord-shards.js';
 import type { Payload, SessionCounts, Settings } from './discord-words.js';
 
 /** What happened, before it is fitted to what a session asked for. */
@@ -18,7 +19,7 @@ export interface Event {
 export interface Gateway {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   dispatch(event: Event): void;
-  closeAll(code: number): void;
+  closeAll(code: number, shardId?: number): void;
   reconnect(how?: { andClose: boolean }): void;
   /** Whoever connects is told that its session is invalid, before anything else. */
   refuseBeforeHello(on: boolean): void;
@@ -45,7 +46,8 @@ interface GatewayParts {
   newId(): string;
   now(): number;
   /** READY without what belongs to the session, and the events that follow it. */
-  greeting(): { ready: Payload; guilds: Event[] };
+  greeting(shard: Shard): { ready: Payload; guilds: Event[] };
+  guildsOn(shard: Shard): number;
   /** A session began, or was taken up again. */
   onSession(): void;
   /** What it had missed was sent to it. */
@@ -55,6 +57,7 @@ interface GatewayParts {
 
 interface Session {
   id: string;
+  shard: Shard;
   intents: number;
   seq: number;
   /** What was dispatched and perhaps not received. */
@@ -71,9 +74,6 @@ interface Connection {
 }
 
 const DAY_MS = 86_400_000;
-
-/** A close code and its words. */
-type Refusal = [number, string];
 
 const OP = {
   dispatch: 0,
@@ -97,7 +97,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   const server = new WebSocketServer({ noServer: true });
   const connections = new Set<Connection>();
   const sessions = new Map<string, Session>();
-  const counts = { connections: 0, identified: 0, resumed: 0, refused: 0 };
+  const counts = { connections: 0, identified: 0, resumed: 0, refused: 0, tooSoon: 0 };
   let refusesBeforeHello = false;
   let muted = false;
   let identifyCode: number | null = null;
@@ -106,6 +106,8 @@ export function createGateway(parts: GatewayParts): Gateway {
   let silent = false;
   /** When sessions were begun, or tried to be. */
   let identifies: number[] = [];
+  /** When the last of each bucket was let in. */
+  const buckets = new Map<number, number>();
   let tokenReset = false;
 
   function identifiesToday(): number {
@@ -115,6 +117,14 @@ export function createGateway(parts: GatewayParts): Gateway {
 
   function write({ ws }: Connection, op: number, d: unknown): void {
     ws.send(JSON.stringify({ op, d, s: null, t: null }));
+  }
+
+  /** One identify per five seconds and bucket; Discord answers the others with op 9 (discord/discord-api-docs#1328, #1621). */
+  function isTooSoon({ id }: Shard): boolean {
+    const bucket = id % settings.maxConcurrency;
+    const isSoon = now() - (buckets.get(bucket) ?? Number.NEGATIVE_INFINITY) < settings.identifyEveryMs;
+    if (!isSoon) buckets.set(bucket, now());
+    return isSoon;
   }
 
   function push(session: Session, { name, data }: Event): void {
@@ -185,25 +195,38 @@ export function createGateway(parts: GatewayParts): Gateway {
     if (identifiesToday() > settings.identifiesPerDay) tokenReset = true;
     const intents = Number(d.intents);
     const asScripted: Refusal | null = identifyCode === null ? null : [identifyCode, 'As the test wants it.'];
-    const refusal = asScripted ?? identityRefusal(connection, d) ?? intentsRefusal(intents);
-    if (refusal !== null) {
-      refuse(connection, refusal);
+    // Whoever does not say is the only one.
+    const shard = d.shard === undefined ? WHOLE : shardOf(d.shard);
+    const refusal =
+      asScripted ??
+      identityRefusal(connection, d) ??
+      intentsRefusal(intents) ??
+      shardRefusal(shard, settings.guildsPerShard, parts.guildsOn);
+    if (refusal !== null || shard === null) {
+      refuse(connection, refusal ?? [4010, 'Invalid shard.']);
       return;
     }
-    if (invalidIdentifies > 0) {
-      invalidIdentifies -= 1;
+    const isUnlucky = invalidIdentifies > 0;
+    if (isUnlucky || isTooSoon(shard)) {
+      if (isUnlucky) invalidIdentifies -= 1;
+      else counts.tooSoon += 1;
       counts.refused += 1;
       write(connection, OP.invalid, false);
       return;
     }
     // Nobody will come back for those.
-    for (const session of sessions.values()) if (session.socket === null) sessions.delete(session.id);
-    const session: Session = { id: parts.newId(), intents, seq: 0, log: [], socket: null, lostAt: 0 };
+    for (const session of sessions.values()) {
+      const isSame = session.shard.id === shard.id && session.shard.count === shard.count;
+      if (isSame && session.socket === null) sessions.delete(session.id);
+    }
+    const fresh = { seq: 0, log: [], socket: null, lostAt: 0 };
+    const session: Session = { id: parts.newId(), shard, intents, ...fresh };
     sessions.set(session.id, session);
     attach(connection, session);
     counts.identified += 1;
-    const { ready, guilds } = parts.greeting();
-    push(session, { name: 'READY', data: { ...ready, session_id: session.id, shard: [0, 1] } });
+    const { ready, guilds } = parts.greeting(shard);
+    const { id, count } = shard;
+    push(session, { name: 'READY', data: { ...ready, session_id: session.id, shard: [id, count] } });
     for (const guild of guilds) push(session, guild);
     parts.onSession();
   }
@@ -287,11 +310,13 @@ export function createGateway(parts: GatewayParts): Gateway {
     dispatch(event) {
       for (const session of sessions.values()) {
         if (isOver(session)) sessions.delete(session.id);
-        else push(session, event);
+        else if (concerns(session.shard, event)) push(session, event);
       }
     },
-    closeAll(code) {
-      for (const connection of connections) close(connection, code);
+    closeAll(code, shardId) {
+      for (const connection of connections) {
+        if (shardId === undefined || connection.session?.shard.id === shardId) close(connection, code);
+      }
     },
     reconnect({ andClose } = { andClose: false }) {
       for (const connection of [...connections]) {
@@ -339,6 +364,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     sessions: () => ({
       ...counts,
       connected: [...connections].filter(({ session }) => session !== null).length,
+      shards: [...connections].flatMap(({ session }) => session?.shard.id ?? []).sort((a, b) => a - b),
     }),
     heal() {
       muted = false;

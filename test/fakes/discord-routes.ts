@@ -109,12 +109,12 @@ export function createRoutes(parts: RouteParts): Routes {
   const gateway = () =>
     ok({
       url: parts.gatewayUrl(),
-      shards: 1,
+      shards: settings.shards,
       session_start_limit: {
         total: settings.identifiesPerDay,
         remaining: parts.sessionsLeft(),
         reset_after: 14_400_000,
-        max_concurrency: 1,
+        max_concurrency: settings.maxConcurrency,
       },
     });
 

@@ -218,8 +218,12 @@ export interface SessionCounts {
   resumed: number;
   /** Identifies and resumes that were turned away. */
   refused: number;
+  /** Of those turned away: identifies that came too soon after another of their bucket. */
+  tooSoon: number;
   /** Connected and ready now. */
   connected: number;
+  /** The ids of those, in order. */
+  shards: number[];
 }
 
 export interface Settings {
@@ -233,6 +237,12 @@ export interface Settings {
   sessionMemoryMs: number;
   /** How many sessions may be begun in a day: with one more, Discord resets the token. */
   identifiesPerDay: number;
+  /** How many shards Discord recommends, and how many buckets there are, which may each identify once in this time. */
+  shards: number;
+  maxConcurrency: number;
+  identifyEveryMs: number;
+  /** How many guilds one shard may have: 2,500 at Discord. */
+  guildsPerShard: number;
   /** How long an interaction waits for its first answer, and how long its token holds after that. */
   interactionAnswerMs: number;
   interactionTokenMs: number;
@@ -357,10 +367,10 @@ export interface FakeDiscord {
   dispatch(name: string, data: Payload): void;
 
   /**
-   * Closes every gateway connection; the sessions may be resumed unless the code says otherwise. 1005 is a close without
+   * Closes every gateway connection, or that of one shard; the sessions may be resumed unless the code says otherwise. 1005 is a close without
    * a code, 1006 a connection that just ends.
    */
-  closeAll(code: number): void;
+  closeAll(code: number, shardId?: number): void;
   /** Op 7; `andClose` ends the connection in the same packet. */
   reconnect(how?: { andClose: boolean }): void;
   /** Whoever connects gets op 9 before anything else. */

@@ -16,6 +16,7 @@ import { createPeople } from './discord-people.js';
 import { createReactions } from './discord-reactions.js';
 import { createRest } from './discord-rest.js';
 import { createRoutes } from './discord-routes.js';
+import { isOn, type Shard } from './discord-shards.js';
 import { createSnowflakes } from './discord-snowflake.js';
 import { createWebhooks } from './discord-webhooks.js';
 import type { FakeDiscord, FakeDiscordEvent, Settings } from './discord-words.js';
@@ -39,6 +40,10 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     nonceMemoryMs: 5 * 60_000,
     sessionMemoryMs: 2 * 60_000,
     identifiesPerDay: 1_000,
+    shards: 1,
+    maxConcurrency: 1,
+    identifyEveryMs: 5_000,
+    guildsPerShard: 2_500,
     interactionAnswerMs: 3_000,
     interactionTokenMs: 15 * 60_000,
     noncesInHistory: false,
@@ -66,6 +71,8 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
   }
 
   const world = createWorld(bot);
+  const guildsOn = (shard: Shard) =>
+    [...world.guilds.values()].filter(({ id, left }) => !left && isOn(shard, id));
   const cdn = createCdn(() => `http://127.0.0.1:${port}/cdn`, newId);
   const faults = createFaults(settings, now);
   const ledger = createLedger({ now, onTaken: () => happened('sent'), look });
@@ -78,8 +85,9 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     look,
     onSession: () => happened('session'),
     onReplay: () => happened('replay'),
-    greeting() {
-      const guilds = [...world.guilds.values()].filter(({ left }) => !left);
+    guildsOn: (shard) => guildsOn(shard).length,
+    greeting(shard) {
+      const guilds = guildsOn(shard);
       return {
         ready: {
           v: 10,
