@@ -68,7 +68,7 @@ an authenticator secret: otpauth(?:-migration)?://[^\s]{0,300}?(?:secret|data)=[
 
 /** Recognised by their context. The group's name says how its text must look. */
 export const POSITIONS = String.raw`
-a private key: (?:-{4,5} ?BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}|PuTTY-User-Key-File-\d)(?:(?!----)(?:\\n|(?!\\n)[\s\S])){0,400}?(?<anything>[A-Za-z0-9+/]{12,}={0,2})
+a private key: (?:-{4,5} ?BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}|PuTTY-User-Key-File-\d)(?:(?!----|PuTTY-User)(?:\\n|(?!\\n)[\s\S])){0,400}?(?<anything>[A-Za-z0-9+/]{12,}={0,2})
 a card number: (?<![\p{L}\p{N}+_]|\d[.,-]|\d{4} |[A-Z]{2}\d{2} (?:[A-Z]{4} )?)(?<card>\d{4}([ .-]?)\d{4}\2\d{4}\2\d{4}|\d{4}([ .-]?)\d{6}\3\d{4,5})(?![\p{L}\p{N}_]|[.-]\d)
 a password: WIFI:(?:[A-Z]:[^;\n]{0,64};){0,4}P:(?<anything>[^;\n]{4,64});
 a PIN: BEGINSPIN(?:NUMBER)(?<anything>\d{4})(?![\d\p{L}]|[-\/.:]\d)

@@ -9,6 +9,8 @@ import { crashTable, type KillReport, killAtRandom, NONE, PHASES } from './kills
 
 const seed = Number(process.env.COTERIE_SEED ?? Date.now() % 1_000_000);
 const KILLS = 60;
+/** The places in which an answer said anew can be cut are few: three platforms come through all of them in sixty. */
+const KILLS_ANEW = 20;
 
 const reports: KillReport[] = [];
 afterAll(() => void process.stdout.write(`\n${crashTable(reports)}\n`));
@@ -25,9 +27,9 @@ it.each(PLATFORMS)(
   1_200_000,
 );
 
-it.each(PLATFORMS)(
-  'shows one version of each answer on %s, which is its history, after sixty ends of the process while it is said anew',
-  async (_name, platform) => killWhileSaidAnew(await platform(), { kills: KILLS, seed }),
+it.concurrent.each(PLATFORMS)(
+  'shows one version of each answer on %s, which is its history, after twenty ends of the process while it is said anew',
+  async (_name, platform) => killWhileSaidAnew(await platform(), { kills: KILLS_ANEW, seed }),
   1_200_000,
 );
 

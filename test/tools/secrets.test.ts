@@ -145,6 +145,15 @@ describe('keys and tokens with a shape of their own', () => {
       expect(secretIn(`The key:\n${text}`), text).toEqual({ kind: 'a private key', line: 2 });
     }
   });
+
+  it('a private key of PuTTY, also where its first line was named before', () => {
+    const key = ['PuTTY-User-Key-File-3: ssh-ed25519', 'Encryption: none', 'AAAAC3NzaC1lZDI1NTE5AAAA'];
+    expect(secretIn(['The key:', ...key].join('\n'))).toEqual({ kind: 'a private key', line: 2 });
+    expect(secretIn(['It begins with PuTTY-User-Key-File-3.', ...key].join('\n'))).toEqual({
+      ...{ kind: 'a private key', line: 2 },
+    });
+    expect(secretIn('It begins with PuTTY-User-Key-File-3.')).toBeNull();
+  });
 });
 
 describe('passwords by their name', () => {

@@ -188,7 +188,7 @@ describe.each(KINDS)('of a %s', (kind) => {
         home.slice(1),
       ],
     ];
-    for (let n = 0; n < rounds({ few: 100, many: 400 }); n++) {
+    for (let n = 0; n < rounds({ few: 100, many: 200 }); n++) {
       const count = 1 + below(7);
       const path =
         (below(3) === 0 ? '/' : '') +
