@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import type { AuditOptions } from './audit.js';
 import { printableLine } from './core/cut.js';
-import { describe, Fault } from './core/errors.js';
+import { describe, Fault, type FaultCode } from './core/errors.js';
 import { closest, isNear } from './core/known-keys.js';
 import type { DoctorOptions } from './doctor.js';
 import type { ImportChatOptions } from './import-chat.js';
@@ -205,6 +205,9 @@ function refuseUnknown(command: Command, given: string[], before: string[] = [])
   program.error(`error: unknown command ${called(word)}${hint}`);
 }
 
+/** A supervisor's next try would not mend these. */
+const WRONG_SETUP: FaultCode[] = ['configuration', 'already_running', 'store_newer'];
+
 async function main(): Promise<void> {
   try {
     refuseUnknown(program, process.argv.slice(2));
@@ -215,8 +218,7 @@ async function main(): Promise<void> {
       return;
     }
     process.stderr.write(`coterie: ${describe(error)}\n`);
-    const wrongSetup =
-      error instanceof Fault && (error.code === 'configuration' || error.code === 'already_running');
+    const wrongSetup = error instanceof Fault && WRONG_SETUP.includes(error.code);
     process.exitCode = wrongSetup ? WRONG_USAGE : FAILED;
   }
 }

@@ -200,7 +200,7 @@ async function checkRestore({ dataDir }: Config): Promise<Finding[]> {
 async function checkDatabase(config: Config, stored: Stored): Promise<Finding[]> {
   const found = await stored();
   if (found === null) return [ok(`${storeOf(config).file} is made at the first start`)];
-  const { name, place, pending, parked, server } = found;
+  const { name, place, pending, newer, parked, server } = found;
   const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
   lock?.release();
   const running = lock ? 'no gateway runs on it' : 'a gateway runs on it';
@@ -211,6 +211,9 @@ async function checkDatabase(config: Config, stored: Stored): Promise<Finding[]>
   return [
     ok(`${name}, ${place}, ${running}${due}`),
     ...(server ? serverFindings(server, lock ? config.store.connections + 1 : 0) : []),
+    ...cautions(
+      newer ? ['a newer coterie migrated it; this version works beside that one, until it is upgraded'] : [],
+    ),
     ...cautions(more ? [more] : []),
   ];
 }

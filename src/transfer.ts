@@ -36,7 +36,7 @@ import { openFile, openStore } from './parts.js';
 import { enterData, enterStopped, foldersOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
 import { PLATFORMS, userName } from './platforms.js';
 import { copyToServer } from './store/copy.js';
-import { withReads } from './store/inspect.js';
+import { inspectStore, withReads } from './store/inspect.js';
 import { refuseForeign } from './store/migrate.js';
 import { openServer } from './store/open.js';
 
@@ -68,6 +68,7 @@ export async function backUp(
   const data = await enterData(config, log);
   const store = await openStore(config, log);
   try {
+    await refuseNewer(config);
     const from = { store, dataDir: config.dataDir, groupsDir: config.groupsDir };
     const options = { withMedia, logins: withCredentials, secret };
     const made = await backup(file, from, options, Date.now(), version);
@@ -81,6 +82,15 @@ export async function backUp(
     await store.close();
     data.release();
   }
+}
+
+/** A gateway works beside a newer version; a copy would leave out what it does not know. */
+async function refuseNewer(config: Config): Promise<void> {
+  const found = await inspectStore(storeOf(config), systemClock);
+  await found?.close();
+  if (found?.newer !== true) return;
+  const what = `${found.place} was migrated by a newer coterie, which keeps more than this version would copy. Make the backup with that.`;
+  throw new Fault('store_newer', what);
 }
 
 const PASSPHRASE = 'COTERIE_PASSPHRASE';

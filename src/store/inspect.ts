@@ -7,7 +7,7 @@ import { Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
 import { keepHandle } from '../core/v8.js';
 import * as db from './db.js';
-import { appliedMigrations, appliedTo, pendingMigrations } from './migrate.js';
+import { type Applied, appliedMigrations, appliedTo, isNewer, pendingMigrations } from './migrate.js';
 import { type StorePlace, storeOn } from './open.js';
 import { storeFault } from './sqlite/busy.js';
 import { runVerb, statementsOf } from './sqlite/connection.js';
@@ -20,6 +20,8 @@ export interface Inspected {
   place: string;
   /** Migrations that run at the next start. */
   pending: number;
+  /** It was migrated by a newer version, beside which this one works. */
+  newer: boolean;
   /** Replies and turns that need a person's attention. */
   parked: number;
   bytes: number;
@@ -108,8 +110,9 @@ async function inspectServer(at: StorePlace, url: string, clock: Clock): Promise
 const PARKED = `
   select (select count(*) from outbox where state = 'parked') + (select count(*) from turn where state = 'parked')`;
 
-async function stateOf(opened: db.Database, place: string, migrationsFolder: string, applied: string[]) {
+async function stateOf(opened: db.Database, place: string, migrationsFolder: string, applied: Applied[]) {
   const pending = pendingMigrations(place, migrationsFolder, applied).length;
   const parked = applied.length > 0 ? ((await opened.look(() => db.value<number>(PARKED))) ?? 0) : 0;
-  return { pending, parked, reads: pending > 0 ? null : storeOn(opened) };
+  const newer = isNewer(migrationsFolder, applied);
+  return { pending, newer, parked, reads: pending > 0 ? null : storeOn(opened) };
 }

@@ -1,6 +1,7 @@
 /**
  * Migrates a database when it is opened, all pending migrations in one transaction. Refuses databases of a newer version,
- * and those of other programs.
+ * and those of other programs. On PostgreSQL, where gateways of two versions run beside each other during an upgrade, a newer
+ * version's migration is taken as it is if it says that it only adds.
  */
 import { readFileSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
@@ -30,16 +31,38 @@ function sqlOf(folder: string, tag: Tag): string {
   return readFileSync(join(folder, `${tag}.sql`), 'utf8');
 }
 
-/** Those that a database lacks. Throws Fault `store_newer` if it has some that this version does not know. */
-export function pendingMigrations(place: string, folder: string, applied: Tag[]): Tag[] {
+export interface Applied {
+  tag: Tag;
+  /** A version that knows this one can work on the database as migrated; null: only one that knows the migration itself. */
+  beside: Tag | null;
+}
+
+/** As its first line has it: `-- beside: 0005_nodes`. */
+const BESIDE = /^-- beside: (\S+)$/m;
+
+/**
+ * Those that a database lacks. Throws Fault `store_newer` if it has some that this version does not know and cannot work
+ * beside.
+ */
+export function pendingMigrations(place: string, folder: string, applied: readonly Applied[]): Tag[] {
   const known = knownMigrations(folder);
-  const newest = applied.filter((tag) => !known.includes(tag)).at(-1);
-  if (newest === undefined) return known.filter((tag) => !applied.includes(tag));
+  const foreign = applied.filter(({ tag }) => !known.includes(tag));
+  const pending = known.filter((tag) => !applied.some((each) => each.tag === tag));
+  // With some of both, it is no later version of this one.
+  const isRefused = ({ beside }: Applied) => beside === null || !known.includes(beside) || pending.length > 0;
+  const newest = foreign.findLast(isRefused);
+  if (newest === undefined) return pending;
   throw new Fault(
     'store_newer',
-    `${place} was written by a newer coterie: its last migration is ${newest}, the last one this version knows is ` +
+    `${place} was written by a newer coterie: its last migration is ${newest.tag}, the last one this version knows is ` +
       `${known.at(-1)}. Start the newer version again, or restore a backup that this version made`,
   );
+}
+
+/** Whether it has something that this version would leave out of a copy. */
+export function isNewer(folder: string, applied: readonly Applied[]): boolean {
+  const known = knownMigrations(folder);
+  return applied.some(({ tag }) => !known.includes(tag));
 }
 
 // ── SQLite: after a backup copy ───────────────────────────────────────────────────────────────────────────────
@@ -62,7 +85,7 @@ export async function migrate(db: SqliteDatabase, folder: string): Promise<void>
     // Another process may have migrated it during the copy.
     const done = appliedMigrations(db.statements, db.file);
     db.raw.exec(CREATE_TABLE);
-    for (const tag of pending) if (!done.includes(tag)) apply(db, folder, tag);
+    for (const tag of pending) if (!done.some((each) => each.tag === tag)) apply(db, folder, tag);
   });
 }
 
@@ -78,10 +101,12 @@ function apply(db: SqliteDatabase, folder: string, tag: Tag): void {
   db.statements.run('insert into migration (tag, applied_at) values (?, ?)', tag, db.clock.now());
 }
 
-export function appliedMigrations(db: Statements, file: string): Tag[] {
+/** One gateway works on a file: nobody has to work beside a newer version. */
+export function appliedMigrations(db: Statements, file: string): Applied[] {
   const tables = db.all<{ name: string }>(`select name from sqlite_master where type = 'table'`);
   if (tables.some(({ name }) => name === 'migration')) {
-    return db.all<{ tag: Tag }>('select tag from migration order by tag').map(({ tag }) => tag);
+    const tags = db.all<{ tag: Tag }>('select tag from migration order by tag');
+    return tags.map(({ tag }) => ({ tag, beside: null }));
   }
   if (tables.length === 0) return [];
   throw new Fault(
@@ -133,6 +158,9 @@ export function refuseForeign(file: string, migrationsFolder: string): void {
 /** Short, because others wait for whoever waits for a table; the transaction is then repeated. */
 const LOCK_TIMEOUT = `set local lock_timeout = '2s'`;
 const LOCK = `select pg_advisory_xact_lock(hashtextextended('migration', 0))`;
+/** Older versions made the table without this column. */
+const ADD_BESIDE = 'alter table migration add column if not exists beside text';
+const APPLIED = `select tag, to_jsonb(migration)->>'beside' as beside from migration order by tag`;
 const TABLES = 'select tablename as name from pg_tables where schemaname = current_schema()';
 
 export async function migratePostgres(database: Database & Server, folder: string): Promise<void> {
@@ -144,11 +172,11 @@ export async function migratePostgres(database: Database & Server, folder: strin
     if (pending.length === 0) return;
     log?.info({ place, migrations: pending }, 'migrating the database to this version');
     for (const tag of pending) {
-      await applyTo(query, place, tag, [
-        CREATE_TABLE,
-        ...sqlOf(folder, tag).split('--> statement-breakpoint'),
-      ]);
-      await query('insert into migration (tag, applied_at) values ($1, $2)', [tag, clock.now()]);
+      const sql = sqlOf(folder, tag);
+      await applyTo(query, place, tag, [CREATE_TABLE, ADD_BESIDE, ...sql.split('--> statement-breakpoint')]);
+      const [, beside = null] = BESIDE.exec(sql) ?? [];
+      const values = [tag, clock.now(), beside];
+      await query('insert into migration (tag, applied_at, beside) values ($1, $2, $3)', values);
     }
   });
 }
@@ -162,10 +190,10 @@ async function applyTo(query: Query, place: string, tag: Tag, statements: string
   }
 }
 
-export async function appliedTo(query: Query, place: string): Promise<Tag[]> {
+export async function appliedTo(query: Query, place: string): Promise<Applied[]> {
   const tables = (await query<{ name: string }>(TABLES)).map(({ name }) => name);
   if (tables.includes('migration') && tables.includes('chat')) {
-    return (await query<{ tag: Tag }>('select tag from migration order by tag')).map(({ tag }) => tag);
+    return query<Applied>(APPLIED);
   }
   if (tables.length === 0) return [];
   throw new Fault(

@@ -194,7 +194,7 @@ describeWithPostgres('a store', () => {
       err: expect.stringContaining('start the gateway once'),
     });
     raw.prepare('insert into migration values (?, 0), (?, 0)').run(newest, '9999_later');
-    expect(await migrate()).toMatchObject({ code: 1, err: expect.stringContaining('by a newer coterie') });
+    expect(await migrate()).toMatchObject({ code: 2, err: expect.stringContaining('by a newer coterie') });
     raw.prepare('delete from migration where tag = ?').run('9999_later');
     raw.close();
 

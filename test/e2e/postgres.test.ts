@@ -112,6 +112,27 @@ describeWithPostgres('a gateway on PostgreSQL', () => {
     expect(await gateway.stop()).toBe(0);
   });
 
+  it('works beside a newer version that only added something, makes no backup then, and is refused by others', async () => {
+    url = await server.emptyDatabase();
+    await configure({ url });
+    expect(await ended(chat('hello'))).toMatchObject({ code: 0 });
+    const adds = `insert into migration (tag, applied_at, beside) select '0998_adds', 0, max(tag) from migration`;
+    await server.query(`alter table chat add more bigint; ${adds}`, url);
+    const gateway = run('start');
+    await gateway.saw('coterie is up');
+    expect(await ended(chat('again'))).toMatchObject({ code: 0, said: expect.stringMatching(/^default: /m) });
+    expect((await ended(run('doctor'))).said).toMatch(/database: a newer coterie migrated it/);
+    const { code, said } = await ended(run('backup', 'saved.tgz'));
+    expect(said).toMatch(/newer coterie.*Make the backup with that/);
+    expect(code).toBe(2);
+    expect(existsSync(join(home.folder, 'saved.tgz'))).toBe(false);
+    expect(await gateway.stop()).toBe(0);
+    await server.query(`insert into migration (tag, applied_at) values ('0999_takes', 0)`, url);
+    const refused = await ended(run('start'));
+    expect(refused.said).toMatch(/newer coterie.*0999_takes/);
+    expect(refused.code).toBe(2);
+  });
+
   it('never tells the password: in no output, log, file or check', async () => {
     await configure({ url: await own(), wait_seconds: 1 }, { log: { level: 'debug', format: 'json' } });
     const gateway = run('start');

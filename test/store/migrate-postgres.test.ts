@@ -200,6 +200,47 @@ describeWithPostgres('on PostgreSQL', () => {
     expect(await tables()).not.toContain('extra');
   });
 
+  describe('a newer version that only added something', () => {
+    const ADDS = `-- beside: ${LATEST}\nalter table chat add more bigint;`;
+    const besides = () => column(`select coalesce(beside, '-') from migration order by tag`);
+
+    it('leaves a database on which this one works, as long as all of them only added', async () => {
+      await add('0101_more', ADDS);
+      await migrate(newer);
+      await migrate();
+      expect(await applied()).toEqual([...knownMigrations(MIGRATIONS), '0101_more']);
+      expect((await besides()).at(-1)).toBe(LATEST);
+      await add('0102_even', '-- beside: 0101_more\nalter table chat drop more;');
+      await migrate(newer);
+      await expect(migrate()).rejects.toMatchObject({
+        code: 'store_newer',
+        message: expect.stringContaining('0102_even'),
+      });
+      await migrate(newer);
+    });
+
+    it('is told apart from one that knows less: that is refused, and so is one that went another way', async () => {
+      await migrate();
+      await add('0101_more', ADDS);
+      await migrate(newer);
+      await server.query(`insert into migration values ('0101_other', 0, '0101_more')`, url);
+      await expect(migrate()).rejects.toMatchObject({ code: 'store_newer' });
+      await migrate(newer);
+      await server.query(`delete from migration where tag = '0101_more'`, url);
+      await expect(migrate(newer)).rejects.toMatchObject({ code: 'store_newer' });
+    });
+
+    it('also where the table of migrations is of a version that did not know of this', async () => {
+      await migrate();
+      await server.query('alter table migration drop beside', url);
+      await migrate();
+      await add('0101_more', ADDS);
+      await migrate(newer);
+      await migrate();
+      expect((await besides()).slice(-2)).toEqual(['-', LATEST]);
+    });
+  });
+
   describe('refuses', () => {
     it('a database of a newer version, with both versions and what to do', async () => {
       await add('0101_more', 'create table extra (id bigint);');
