@@ -51,6 +51,14 @@ describe('the outbound budget', () => {
     expect(budget.takeSpare('telegram_1', 'direct', 1_000)).toBe(true);
   });
 
+  it('makes nobody wait because the clock was set back, and gives nothing more for it', () => {
+    const budget = createRateLimiter(limits);
+    const waits = (now: number) => Math.round(budget.reserveChat('telegram_1', 'direct', now));
+    expect([0, 0, 0, 0].map(() => waits(120_000))).toEqual([0, 0, 0, 1_000]);
+    expect([waits(1_000), waits(1_000)]).toEqual([2_000, 3_000]);
+    expect(waits(5_000)).toBe(0);
+  });
+
   it('never lets a chat have more in a second than its burst and one refill', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(20), fc.nat(3)), { minLength: 1, maxLength: 300 }), (asks) => {

@@ -49,7 +49,13 @@ function createBucket(burst: number, perSecond: number) {
   const interval = 1000 / perSecond;
   const tolerance = (Math.max(1, burst) - 1) * interval;
   let fullAt = 0;
-  const wait = (now: number, kept = 0) => Math.max(0, Math.max(fullAt, now) - tolerance + kept - now);
+  let last = 0;
+  function wait(now: number, kept = 0): number {
+    // A clock that was set back would make everybody wait for the time that it had shown.
+    if (now < last) fullAt -= last - now;
+    last = now;
+    return Math.max(0, Math.max(fullAt, now) - tolerance + kept - now);
+  }
   return {
     wait,
     waitForSpare: (now: number) => wait(now, Math.ceil(burst / 2) * interval),
