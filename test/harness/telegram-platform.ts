@@ -1,5 +1,5 @@
 /** The fake Bot API as a `Platform`, for the conversation script and the kill tests: one bot, or more for some personas. */
-import { type SentMessage, startFakeTelegram } from '../fakes/telegram.js';
+import { type FakeTelegram, type SentMessage, startFakeTelegram } from '../fakes/telegram.js';
 import type { Payload } from '../fakes/telegram-body.js';
 import { type Chat, group, type Saying as TelegramSaying } from '../fakes/telegram-chats.js';
 import { origins } from '../fakes/telegram-kinds.js';
@@ -18,7 +18,7 @@ interface TelegramPlatformOptions {
 
 export async function telegramPlatform({
   personaBots = {},
-}: TelegramPlatformOptions = {}): Promise<Platform> {
+}: TelegramPlatformOptions = {}): Promise<Platform & { telegram: FakeTelegram }> {
   const telegram = await startFakeTelegram({ answerDelayMs: 3 });
   const bots = Object.entries(personaBots).map(([personaId, name], n) => ({
     ...{ personaId, name },
@@ -65,6 +65,7 @@ export async function telegramPlatform({
   }
 
   return {
+    telegram,
     name: 'telegram',
     recognisesResends: false,
     hasFaces: bots.length > 0,
