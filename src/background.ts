@@ -5,11 +5,13 @@ import { announceCommands } from './conversation/receive/commands.js';
 import { OVER } from './core/clock.js';
 import { once } from './core/concurrency.js';
 import { type ChatId, channelOf } from './core/ids.js';
+import { channelLease } from './core/node.js';
 import type { Delegation, Task, Tasks } from './core/task.js';
 import type { ToolsFor } from './core/tool.js';
 import { collectSooner } from './core/v8.js';
 import type { TaskGiver } from './delegation/place.js';
 import type { Runner } from './delegation/runner.js';
+import type { Duty } from './gateway.js';
 import { startJobs } from './jobs/clock.js';
 import { trimMedia } from './media/files.js';
 import { nodeGauges, sizeGauges } from './operating/metrics.js';
@@ -20,51 +22,92 @@ import { stateOf } from './platforms.js';
 
 const DAY_MS = 24 * 60 * 60_000;
 
-/** Starts something and returns the function that stops it. */
-type Background = () => Promise<() => Promise<void>>;
-
 /** In start order. */
-export function backgroundOf(parts: Parts, conversation: Conversation, tasks: TaskWiring): Background[] {
-  const { config, options, mcp, chatFiles, speech, journal, recall, embedder, records, channels } = parts;
+export function backgroundOf(parts: Parts, conversation: Conversation, tasks: TaskWiring): Duty[] {
+  const { config, options, mcp, chatFiles, speech, journal, recall, embedder, records, channels, leased } =
+    parts;
   const names = [...channels.keys()];
   const { digests } = config;
-  const ofPlatforms: Background[] = [
-    () => startListener(parts, conversation, tasks),
-    async () => upkeep(parts, conversation),
-    async () => startDigests(digests.every, digests.chats, conversation),
+  const ofChannel = (name: string) => (leased.has(name) ? { lease: channelLease(name) } : {});
+  const ofPlatforms: Duty[] = [
+    { begin: () => startListener(parts, conversation, tasks) },
+    { lease: 'upkeep', begin: async () => upkeep(parts, conversation) },
+    {
+      lease: 'upkeep',
+      begin: async () => startDigests(digests.every, digests.chats, conversation),
+    },
   ];
   return [
-    async () => {
-      mcp?.start();
-      return async () => mcp?.stop();
+    {
+      async begin() {
+        mcp?.start();
+        return async () => mcp?.stop();
+      },
     },
-    async () => {
-      void chatFiles.prepare();
-      void speech?.tidy();
-      return async () => {};
+    {
+      async begin() {
+        void chatFiles.prepare();
+        void speech?.tidy();
+        return async () => {};
+      },
     },
-    async () => {
-      await journal.start();
-      return journal.stop;
+    {
+      lease: 'journal',
+      async begin() {
+        await journal.start();
+        return journal.stop;
+      },
     },
     ...(options.platforms ? ofPlatforms : []),
-    async () =>
-      startJobs({ ...parts, rooms: conversation, channels: names, rules: parts.jobRules }, parts.startedAt),
-    async () => announceCommands(parts),
-    async () => {
-      conversation.takeUpWindows(names);
-      recall.start();
-      return async () => {
-        await recall.stop();
-        await embedder?.close();
-      };
+    { lease: 'jobs', begin: async () => runJobs(parts, conversation, names) },
+    ...[...channels.values()].map((channel) => ({
+      ...ofChannel(channel.name),
+      begin: async () => announceCommands(parts, channel),
+    })),
+    ...names.map((name) => ({
+      ...ofChannel(name),
+      async begin() {
+        conversation.takeUpWindows([name]);
+        return async () => {};
+      },
+    })),
+    {
+      async begin() {
+        recall.start();
+        return async () => {
+          await recall.stop();
+          await embedder?.close();
+        };
+      },
     },
-    async () => () => records.idle(),
-    async () => {
-      const letGo = collectSooner();
-      return async () => letGo();
+    { begin: async () => () => records.idle() },
+    {
+      async begin() {
+        const letGo = collectSooner();
+        return async () => letGo();
+      },
     },
   ];
+}
+
+/** Another gateway may set a job that is due sooner than the next look. */
+const LOOK_AFTER_OTHERS_MS = 1_000;
+
+function runJobs(parts: Parts, rooms: Conversation, channels: string[]): () => Promise<void> {
+  const { store, alarm, clock, jobRules: rules } = parts;
+  const stop = startJobs({ ...parts, rooms, channels, rules }, parts.startedAt);
+  let cancel: (() => void) | null = null;
+  const unwatch = store.watch(() => {
+    cancel ??= clock.after(LOOK_AFTER_OTHERS_MS, () => {
+      cancel = null;
+      alarm.look();
+    });
+  });
+  return async () => {
+    unwatch();
+    cancel?.();
+    await stop();
+  };
 }
 
 async function startListener(
@@ -73,23 +116,32 @@ async function startListener(
   tasks: TaskWiring,
 ): Promise<() => Promise<void>> {
   const { config, options, store, serving, metrics, sizes, workspace, artifacts, clock, log } = parts;
-  const { desk } = parts;
+  const { desk, leases, wish, mine, startedAt } = parts;
+  const servesPage = config.node.roles.includes('board');
+  const gauges = () => (options.node === null ? [] : nodeGauges(options.node, wish.leases));
   return options.serve({
     ...config.board,
     // Only platforms count: closing the terminal does not make the gateway unready.
-    ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
-    metrics: async () =>
-      metrics.render([...sizeGauges(await sizes()), ...(options.node ? nodeGauges(options.node) : [])]),
+    ready: () =>
+      Object.fromEntries(
+        serving.map((channel) => {
+          const { name } = channel;
+          const elsewhere = () => ({
+            ...{ connected: false, since: startedAt, lastError: null },
+            heldBy: leases.heldBy(channelLease(name)),
+          });
+          return [name, mine.has(name) ? channel.status() : elsewhere()];
+        }),
+      ),
+    metrics: async () => metrics.render([...sizeGauges(await sizes()), ...gauges()]),
     webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
-    tasks: await tasks.forPrograms(),
-    workspace,
-    artifacts,
+    ...(servesPage && { tasks: await tasks.forPrograms(), workspace, artifacts }),
     // A gateway at which nobody looks does not load them.
     page:
-      desk === null
+      desk === null || !servesPage
         ? undefined
         : once(async () => (await import('./page-parts.js')).pagePartsOf(parts, desk, conversation)),
-    pageFiles: PAGE_FILES,
+    ...(servesPage && { pageFiles: PAGE_FILES }),
     uploadBytes: config.media.maxBytes,
     sessions: stateOf(store, 'board'),
     clock,
@@ -151,6 +203,7 @@ type TaskWiring = ReturnType<typeof createTaskWiring>;
 /** The task runner, loaded after the first messages. */
 export function createTaskWiring(parts: Parts, conversation: Conversation, toolsFor: ToolsFor) {
   const { config, options, channels } = parts;
+  const { leaseMs, roles } = config.node;
   let runner: Promise<Runner> | null = null;
   const followers = once(async () => (await import('./delegation/tasks.js')).createFollowers());
 
@@ -159,6 +212,8 @@ export function createTaskWiring(parts: Parts, conversation: Conversation, tools
     const { artifacts, work } = foldersOf(config);
     return createRunner({
       ...parts,
+      // Each gateway claims tasks for itself: all of them look for some.
+      ...(options.node && { owner: options.node.name, leaseMs }),
       toolsFor,
       channels: [...channels.keys()],
       takesPrograms: options.platforms,
@@ -182,6 +237,7 @@ export function createTaskWiring(parts: Parts, conversation: Conversation, tools
       });
     },
     async start(): Promise<void> {
+      if (!roles.includes('turns')) return;
       runner ??= loadRunner();
       (await runner).start();
     },

@@ -53,6 +53,7 @@ const access = {
   require_mention: truth().optional(),
 };
 
+const ROLES = ['channels', 'turns', 'jobs', 'board'] as const;
 const NODE_NAME = 'at most 64 letters, digits, dots, hyphens and underscores';
 const LIKE_OPENAI = 'like https://api.openai.com/v1';
 const MONEY = 'an amount of money in the unit of the prices, 0 or more';
@@ -148,6 +149,13 @@ export const configKeys = z.strictObject({
   node: section({
     name: optional(pattern(NODE_NAME, /^[A-Za-z0-9._-]{1,64}$/)),
     lease_seconds: amount('a number of seconds from 2 to 300', 2, 300).default(15),
+    roles: list(choice(...ROLES), `a list of ${ROLES.join(', ')}`)
+      // The gateway that is connected to a platform answers there.
+      .refine(
+        (roles) => !roles.includes('channels') || roles.includes('turns'),
+        expected('turns beside channels'),
+      )
+      .default([...ROLES]),
   }),
   shutdown_seconds: amount('a number of seconds', 0).default(20),
   log: section({

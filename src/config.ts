@@ -168,13 +168,13 @@ async function readConfigFile(from: From) {
   }
 }
 
-function nodeOf({ name, lease_seconds: seconds }: ConfigKeys['node']) {
+function nodeOf({ name, lease_seconds: seconds, roles }: ConfigKeys['node']) {
   // A host's name may have any characters.
   const host =
     hostname()
       .replace(/[^A-Za-z0-9._-]/g, '-')
       .slice(0, 64) || 'coterie';
-  return { name: name ?? host, leaseMs: Math.round(seconds * 1000) };
+  return { name: name ?? host, leaseMs: Math.round(seconds * 1000), roles };
 }
 
 /** Relative paths start at `folder`. */

@@ -1,17 +1,31 @@
 /**
  * Start and stop order of a gateway. Unfinished work in the store is resumed before any channel accepts more. On stop,
- * intake ends first, then turns, then sends; unfinished work stays in the store.
+ * intake ends first, then turns, then sends; unfinished work stays in the store. Among several gateways, it begins with what
+ * it holds leases for, and with the rest when a lease comes.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Conversation } from './conversation/conversation.js';
 import type { Channel } from './core/channel.js';
 import { type Clock, orAfter } from './core/clock.js';
+import { createMutex } from './core/concurrency.js';
 import { describe } from './core/errors.js';
 import type { Log } from './core/log.js';
+import { channelLease, type Leases } from './core/node.js';
 import type { Store } from './core/store.js';
+
+/** Starts something and returns the function that stops it. Under a lease, one gateway of the store does it. */
+export interface Duty {
+  lease?: string;
+  begin(): Promise<() => Promise<void>>;
+}
 
 export interface GatewayParts {
   store: Store;
+  leases: Leases;
+  /** Channels under a lease; each gateway has its own of the others. */
+  leased: ReadonlySet<string>;
+  /** The channels whose chats this gateway works for: filled here, when what a dead gateway left is free. */
+  mine: Set<string>;
   /** The lease owner in the store. */
   owner: string;
   channels: ReadonlyMap<string, Channel>;
@@ -21,7 +35,7 @@ export interface GatewayParts {
   /** Milliseconds of work that the first reply needs, done while the platforms connect. */
   prepare: readonly (() => void)[];
   /** Started after the first messages: the HTTP listener, command menus. */
-  background: (() => Promise<() => Promise<void>>)[];
+  background: readonly Duty[];
   clock: Clock;
   log: Log;
   shutdownMs: number;
@@ -32,25 +46,38 @@ export type Gateway = ReturnType<typeof createGateway>;
 /** By then a channel has received the messages waiting for it. */
 const FIRST_MESSAGES_MS = 250;
 const BACKGROUND_WITHIN_MS = 1_000;
-/** The duration of a lease, after which the work of a dead process can be taken over. */
+/** The duration of a claim, after which the work of a dead process can be taken over. */
 const LOOK_EVERY_MS = 60_000;
+const RETRY_MS = 1_000;
+/** For what was begun when the end came. */
+const REST_MS = 2_000;
 
 export function createGateway(parts: GatewayParts) {
-  const { store, owner, channels, conversation, tasks, clock, log } = parts;
+  const { store, owner, channels, leases, leased, mine, conversation, tasks, clock, log } = parts;
   const intake = new AbortController();
+  const { signal } = intake;
   const names = [...channels.keys()];
+  const held = new Set<string>();
+  const begun = new Set<Duty>();
   const ending: (() => Promise<void>)[] = [];
+  /** One thing begins at a time. */
+  const inTurn = createMutex();
+  let isUp = false;
+  let takingUp: Promise<unknown> = Promise.resolve();
   let unwatchStore = () => {};
   let stopLooking = () => {};
   let stopped: Promise<void> | null = null;
 
+  const isHeld = (lease: string | undefined) => lease === undefined || held.has(lease);
+  const isReady = (name: string) => !leased.has(name) || held.has(channelLease(name));
+
   async function start(): Promise<void> {
-    conversation.takeUp(await store.pending({ owner, channels: names, now: clock.now(), atStart: true }));
+    for (const lease of await leases.begin(taken)) held.add(lease);
+    await inTurn(() => takeUp(names.filter(isReady)));
     unwatchStore = store.watch(lookAround);
     stopLooking = clock.after(LOOK_EVERY_MS, lookAgain);
-    await Promise.all(
-      [...channels.values()].map((channel) => channel.start(conversation.receive, intake.signal)),
-    );
+    for (const channel of channels.values())
+      if (!mine.has(channel.name)) await channel.listen?.(conversation.receive, signal);
     const firstMessages = clock.sleep(FIRST_MESSAGES_MS);
     for (const prepare of parts.prepare) {
       // Pending sends and incoming messages go first.
@@ -60,22 +87,59 @@ export function createGateway(parts: GatewayParts) {
     // Starting the rest blocks the event loop for tens of milliseconds: replies and acknowledgements go first.
     await firstMessages;
     await orAfter(Promise.all(names.map(conversation.idle)), BACKGROUND_WITHIN_MS, clock);
-    for (const begin of parts.background) {
-      if (intake.signal.aborted) return;
-      const end = await begin();
-      if (intake.signal.aborted) return end();
-      ending.push(end);
-    }
-    if (intake.signal.aborted) return;
-    log.info({ channels: names }, 'coterie is up');
+    await inTurn(beginDuties);
+    if (signal.aborted) return;
+    log.info({ channels: [...mine] }, 'coterie is up');
     // Loads the code of tasks, which nothing waits for.
     await tasks.start();
+  }
+
+  /** Works for the chats of these channels from now on, after what was left there. */
+  async function takeUp(wanted: string[]): Promise<void> {
+    const pending = await store.pending({ owner, channels: wanted, now: clock.now(), atStart: true });
+    if (signal.aborted) return;
+    for (const name of wanted) mine.add(name);
+    conversation.takeUp(pending);
+    await Promise.all(wanted.map((name) => channels.get(name)?.start(conversation.receive, signal)));
+  }
+
+  async function beginDuties(): Promise<void> {
+    isUp = true;
+    for (const duty of parts.background) {
+      if (signal.aborted) return;
+      if (begun.has(duty) || !isHeld(duty.lease)) continue;
+      begun.add(duty);
+      const end = await duty.begin();
+      if (signal.aborted) return end();
+      ending.push(end);
+    }
+  }
+
+  function taken(lease: string): void {
+    held.add(lease);
+    takingUp = inTurn(() => workUnder(lease));
+  }
+
+  async function workUnder(lease: string): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        const wanted = names.filter((name) => channelLease(name) === lease && !mine.has(name));
+        if (wanted.length > 0) await takeUp(wanted);
+        // Messages that arrived here in between woke nobody.
+        if (wanted.length > 0) lookAround();
+        if (isUp) await beginDuties();
+        return;
+      } catch (error) {
+        log.error({ err: error, lease }, 'the work of a lease could not be taken up; retrying');
+        await clock.sleep(RETRY_MS, signal);
+      }
+    }
   }
 
   /** Resumes work that another process has stored or abandoned, and work that failed before. */
   function lookAround(): void {
     store
-      .pending({ owner, channels: names, now: clock.now() })
+      .pending({ owner, channels: [...mine], now: clock.now() })
       .then(conversation.takeUp)
       .catch((error) => log.warn({ err: error }, 'pending work not read from the store; retrying'));
   }
@@ -87,11 +151,13 @@ export function createGateway(parts: GatewayParts) {
 
   async function stop(withinMs: number): Promise<void> {
     intake.abort();
+    leases.rest();
     unwatchStore();
     stopLooking();
     const endOf = (what: string, end: Promise<void>) =>
       end.catch((error) => log.warn({ why: describe(error) }, `${what} did not end well`));
     await Promise.all([conversation.stop(withinMs), endOf('the tasks', tasks.stop(withinMs))]);
+    await orAfter(takingUp, REST_MS, clock);
     for (const channel of channels.values()) await endOf(channel.name, channel.stop());
     for (const end of ending) await endOf('a background part', end());
     await endOf('the store', store.close());

@@ -17,12 +17,11 @@ import { createGateway, type Gateway } from './gateway.js';
 import { createOutward } from './network/outward.js';
 import { type DataLock, watchLocks } from './operating/lock.js';
 import { createLog, createLogTail, standardError } from './operating/log.js';
-import { createMetrics, nodeGauges } from './operating/metrics.js';
-import type { Node } from './operating/node.js';
+import type { Node, TermEnd } from './operating/node.js';
 import { createLearner } from './operating/redact.js';
 import { createParts, type GatewayOptions } from './parts.js';
 import { foldersOf, hiddenFrom } from './paths.js';
-import { createTerminalChannel, PLATFORMS } from './platforms.js';
+import { createTerminalChannel } from './platforms.js';
 import { hiddenInLogs } from './secrets.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
 
@@ -122,7 +121,6 @@ export async function runGateways(run: OpenedRun, role: Role): Promise<void> {
   let loaded = run.loaded;
   let reason = `the ${role.owner} began`;
   for (let isFirst = true; ; isFirst = false) {
-    if (role.node !== null && !role.node.mayAct()) await standBy(run, role.node, { locks, door, ends });
     // The start is in the audit log before any message is accepted.
     const opening = Promise.allSettled([
       appendStart(audit, loaded, run.version, reason),
@@ -137,6 +135,7 @@ export async function runGateways(run: OpenedRun, role: Role): Promise<void> {
         serve: door.serve,
         takeIn: ends.again,
         onLost: ends.onLost,
+        onTermOver: ends.termOver,
       }),
     ]);
     const [appended, composed] = await unlessStopped(opening, stop, log);
@@ -162,11 +161,8 @@ export async function runGateways(run: OpenedRun, role: Role): Promise<void> {
       reason = 'a new configuration is taken in';
       continue;
     }
-    if (next.kind === 'deposed') {
-      log.warn({}, 'the leases of this gateway ran out; it stands by');
-      // Another may be at work by now.
-      await gateway.stop(0);
-      reason = `the ${role.owner} took over again`;
+    if (next.kind === 'term over') {
+      reason = await endTerm(gateway, next.end, role, log);
       continue;
     }
     log.info({}, 'shutting down; accepted messages are safe');
@@ -180,6 +176,24 @@ export async function runGateways(run: OpenedRun, role: Role): Promise<void> {
   }
 }
 
+/** Another gateway has the leases, or asks for one. Returns why the next gateway begins. */
+async function endTerm(gateway: Gateway, end: TermEnd, { node, owner }: Role, log: Log): Promise<string> {
+  if (end.kind !== 'asked') {
+    log.warn({}, 'the leases of this gateway ran out; it begins anew');
+    // Another may be at work by now.
+    await gateway.stop(0);
+    if (end.kind === 'failed') throw end.error;
+    return `the leases of the ${owner} ran out`;
+  }
+  const { lease } = end;
+  log.info({ lease }, 'another gateway takes a share of the work; accepted messages are safe');
+  await gateway.stop(TAKE_IN_MS);
+  await node
+    ?.hand(lease)
+    .catch((error) => log.warn({ lease, why: describe(error) }, 'a lease was not handed on; it stays'));
+  return `another gateway took ${lease}`;
+}
+
 /** Ends the process; what it held is free at once. */
 async function leave(node: Node | null, locks: DataLock[], code: number): Promise<never> {
   await node?.leave();
@@ -187,40 +201,10 @@ async function leave(node: Node | null, locks: DataLock[], code: number): Promis
   process.exit(code);
 }
 
-/** Until this node holds the leases; the HTTP listener says who does. Ends the process if it is stopped before. */
-async function standBy(
-  { config, log, stop }: OpenedRun,
-  node: Node,
-  { locks, door, ends }: { locks: DataLock[]; door: Door; ends: Ends },
-): Promise<void> {
-  const take = () => unlessStopped(node.take(ends.deposed), stop, log);
-  if (await take()) return;
-  const since = systemClock.now();
-  const names = PLATFORMS.filter((name) => config.channels[name] !== null);
-  const away = (name: string) => {
-    const heldBy = node.heldBy(`channel:${name}`);
-    return { connected: false, since, lastError: null, heldBy };
-  };
-  const unserve = await door.serve({
-    ...{ ...config.board, clock: systemClock, log },
-    ready: () => Object.fromEntries(names.map((name) => [name, away(name)])),
-    metrics: () => createMetrics().render(nodeGauges(node)),
-  });
-  while (!(await take())) {
-    await systemClock.sleep(node.lookEveryMs, stop);
-    if (!stop.aborted) continue;
-    log.info({}, 'stopped while standing by');
-    await leave(node, locks, 0);
-  }
-  await unserve();
-}
-
-type Door = ReturnType<typeof createDoor>;
-type Ends = ReturnType<typeof createEnds>;
 type Next =
   | { kind: 'reloaded'; loaded: LoadedConfig }
-  /** Its leases ran out. */
-  | { kind: 'deposed' }
+  /** Its leases ran out, or another gateway asks for one. */
+  | { kind: 'term over'; end: TermEnd }
   /** `isLost`: files or database. */
   | { kind: 'ended'; code: number; isLost: boolean };
 
@@ -230,7 +214,7 @@ function createEnds({ log, stop, show }: OpenedRun, role: Role) {
   let endsWithTerminal = false;
   let ended: Extract<Next, { kind: 'ended' }> | null = null;
   let isChanged = false;
-  let isDeposed = false;
+  let termOver: TermEnd | null = null;
   let woken = () => {};
 
   // A library may throw in its own listener, which must not end the process. After any other uncaught error the state
@@ -265,8 +249,8 @@ function createEnds({ log, stop, show }: OpenedRun, role: Role) {
     withTerminal(failure: unknown): void {
       if (endsWithTerminal) end(failure === null ? 0 : 1);
     },
-    deposed(): void {
-      isDeposed = true;
+    termOver(end: TermEnd): void {
+      termOver = end;
       woken();
     },
     again(): void {
@@ -282,9 +266,10 @@ function createEnds({ log, stop, show }: OpenedRun, role: Role) {
     async next(reload: () => Promise<LoadedConfig>): Promise<Next> {
       for (;;) {
         if (ended !== null) return ended;
-        if (isDeposed) {
-          isDeposed = false;
-          return { kind: 'deposed' };
+        if (termOver !== null) {
+          const end = termOver;
+          termOver = null;
+          return { kind: 'term over', end };
         }
         if (isChanged) {
           isChanged = false;

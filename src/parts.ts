@@ -14,6 +14,7 @@ import { type Config, type From, type LoadedConfig, modelsOf } from './config.js
 import { createPatterns } from './conversation/lore/patterns.js';
 import { createScanner } from './conversation/lore/scan.js';
 import { createJobAccess } from './conversation/rights.js';
+import { BOARD } from './core/board.js';
 import type { Cards, SentCards } from './core/cards.js';
 import type { Channel } from './core/channel.js';
 import { systemClock } from './core/clock.js';
@@ -24,6 +25,7 @@ import { made } from './core/file-access.js';
 import { uniqueId } from './core/ids.js';
 import type { Audit } from './core/journal.js';
 import type { Log } from './core/log.js';
+import { channelLease, type Leases, soleLeases, type Wish } from './core/node.js';
 import type { Portraits } from './core/persona.js';
 import type { Store } from './core/store.js';
 import { createCollector } from './core/v8.js';
@@ -46,10 +48,10 @@ import { secretsIn } from './models/redact.js';
 import { takeLock } from './operating/lock.js';
 import type { LogTail } from './operating/log.js';
 import { createMetrics, createSizes } from './operating/metrics.js';
-import { guarded, type Node } from './operating/node.js';
+import { guarded, type Node, type TermEnd } from './operating/node.js';
 import { createRedactor } from './operating/redact.js';
 import { foldersOf, nodeFolderOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
-import { createBoard, createLinks, createPlatforms } from './platforms.js';
+import { createBoard, createLinks, createPlatforms, PLATFORMS } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { Records } from './replay/records.js';
 import { secretsOf } from './secrets.js';
@@ -98,6 +100,8 @@ export interface GatewayOptions {
   platforms: boolean;
   /** Among other gateways of the store; null: there are none. */
   node: Node | null;
+  /** The gateway's term among the others is over: its work has to end. */
+  onTermOver(end: TermEnd): void;
   /** The lease owner in the store. It belongs to this process's lock, so no other living process has it. */
   owner: string;
   /** The database is lost: its file was moved away, or its server is away for too long. The run has to end. */
@@ -154,7 +158,9 @@ export async function createParts(options: GatewayOptions) {
   const lent = { store, personas, portraits, audit, log, show: options.show, linking: links.show };
   const { node } = options;
   const platforms = options.platforms ? await createPlatforms(config, lent) : [];
-  const serving = node === null ? platforms : platforms.map((each) => guarded(each, node.mayAct));
+  const wish = wishOf(config);
+  const leases = node === null ? soleLeases(wish.leases) : leasesOf(node, wish, options.onTermOver);
+  const serving = platforms.map((each) => guarded(each, () => leases.holds(channelLease(each.name))));
   const desk = options.platforms ? createBoard(config) : null;
   const own = [desk, options.terminal].filter((channel) => channel !== null);
   const channels = new Map([...serving, ...own].map((channel) => [channel.name, channel]));
@@ -187,6 +193,10 @@ export async function createParts(options: GatewayOptions) {
     rulesFor,
     labelOf,
     streams,
+    leases,
+    wish,
+    leased: new Set([...serving, ...(desk ? [desk] : [])].map(({ name }) => name)),
+    mine: new Set<string>(),
     scanner: createScanner(createPatterns(clock, log), Math.random),
     settings: settingsOf(config),
     model: await createModel(config, store, log),
@@ -206,6 +216,20 @@ export async function createParts(options: GatewayOptions) {
     startedAt,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt },
   };
+}
+
+/** The leases of a gateway with these `node.roles`. The page's chats follow their turns, so they count for no share. */
+function wishOf({ channels, node: { roles } }: Config): Wish {
+  const shared = roles.includes('channels')
+    ? PLATFORMS.filter((name) => channels[name] !== null).map(channelLease)
+    : [];
+  const turns = roles.includes('turns') ? [channelLease(BOARD)] : [];
+  const jobs = roles.includes('jobs') ? ['jobs', 'journal', 'upkeep'] : [];
+  return { leases: [...shared, ...turns, ...jobs], shared };
+}
+
+function leasesOf(node: Node, wish: Wish, over: (end: TermEnd) => void): Leases {
+  return { ...node, begin: (taken) => node.begin({ wish, taken, over }) };
 }
 
 function recordsOf(config: Config, log: Log): Records {

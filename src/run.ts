@@ -37,15 +37,15 @@ export async function start(file: string | undefined, version: string, stop: Abo
   try {
     await runGateways(run, role);
   } catch (error) {
-    // A gateway that stands by need not wait.
+    // Another gateway need not wait.
     await node?.leave();
     throw error;
   }
 }
 
-/** Only one gateway runs on a `data_dir` with SQLite; on PostgreSQL several stand by for each other. */
+/** Only one gateway runs on a `data_dir` with SQLite; on PostgreSQL several share the work. */
 async function takePlace({ config, version, stop, log }: OpenedRun) {
-  const { dataDir, store, channels, node } = config;
+  const { dataDir, store, node } = config;
   const file = join(dataDir, 'gateway.lock');
   const lock = await (store.url === null ? takeLock(file) : shareLock(file));
   if (!lock) {
@@ -59,12 +59,9 @@ async function takePlace({ config, version, stop, log }: OpenedRun) {
     const what = `A coterie named ${node.name} runs on ${dataDir}. Stop it, or set another node.name.`;
     throw new Fault('already_running', what);
   }
-  const platforms = PLATFORMS.filter((name) => channels[name] !== null).map((name) => `channel:${name}`);
   const nodes = await unlessStopped(openNodes(storeOf(config), { clock: systemClock, log }), stop, log);
-  const entered = enterNode({
-    ...{ ...node, nodes, folder, version, clock: systemClock, elapsed: () => performance.now(), log },
-    leases: [...platforms, 'jobs', 'journal', 'upkeep'],
-  });
+  const parts = { nodes, folder, version, clock: systemClock, elapsed: () => performance.now(), log };
+  const entered = enterNode({ ...node, ...parts });
   return { locks: [lock, own], node: await unlessStopped(entered, stop, log) };
 }
 

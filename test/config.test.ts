@@ -110,7 +110,11 @@ describe('where the configuration is', () => {
         overheardMessages: 50,
         debounceMs: 400,
       },
-      node: { name: expect.stringMatching(/^[A-Za-z0-9._-]{1,64}$/), leaseMs: 15_000 },
+      node: {
+        name: expect.stringMatching(/^[A-Za-z0-9._-]{1,64}$/),
+        leaseMs: 15_000,
+        roles: ['channels', 'turns', 'jobs', 'board'],
+      },
       personas: { natural: false, buttons: 'used', maxRounds: 3, maxReplies: 8, characterMaxChars: 40_000 },
       lore: { scanDepth: 2, budgetTokens: null },
       delivery: { maxAgeHours: 24 },

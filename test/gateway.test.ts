@@ -1,5 +1,6 @@
 /** A gateway that is stopped while it starts. */
 import { expect, test } from 'vitest';
+import { soleLeases } from '../src/core/node.js';
 import type { Store } from '../src/core/store.js';
 import { createGateway, type GatewayParts } from '../src/gateway.js';
 import { manualClock } from './fakes/clock.js';
@@ -12,6 +13,7 @@ function stage(changes: (happened: string[]) => Partial<GatewayParts>) {
   const clock = manualClock();
   const gateway = createGateway({
     ...{ owner: 'gateway', channels: new Map(), clock, log: keptLog(), shutdownMs: 1_000 },
+    ...{ leases: soleLeases([]), leased: new Set(), mine: new Set() },
     store: {
       recover: async () => ({ rooms: [], deliveries: [], commands: [] }) as never,
       pending: async () => ({ rooms: [], deliveries: [], commands: [] }) as never,
@@ -28,7 +30,10 @@ function stage(changes: (happened: string[]) => Partial<GatewayParts>) {
     } as unknown as GatewayParts['conversation'],
     prepare: [],
     tasks: { start: says('tasks begin'), stop: says('tasks end') },
-    background: [async () => says('the first ends'), async () => says('the second ends')],
+    background: [
+      { begin: async () => says('the first ends') },
+      { begin: async () => says('the second ends') },
+    ],
     ...changes(happened),
   });
   return { gateway, clock, happened };
@@ -86,12 +91,14 @@ test('stopped while a part begins, it ends that part, and starts nothing more', 
   });
   const { gateway, clock, happened } = stage((list) => ({
     background: [
-      async () => {
-        list.push('the slow one begins');
-        await beginning;
-        return async () => void list.push('the slow one ends');
+      {
+        async begin() {
+          list.push('the slow one begins');
+          await beginning;
+          return async () => void list.push('the slow one ends');
+        },
       },
-      async () => async () => void list.push('the second ends'),
+      { begin: async () => async () => void list.push('the second ends') },
     ],
   }));
   const started = gateway.start();
@@ -102,4 +109,46 @@ test('stopped while a part begins, it ends that part, and starts nothing more', 
   begun();
   await started;
   expect(happened).toEqual(['the slow one begins', 'tasks end', 'the store is closed', 'the slow one ends']);
+});
+
+test('begins with what it holds, and with the rest when its lease comes', async () => {
+  let taken = (_lease: string) => {};
+  const channel = (name: string, list: string[]) => ({
+    name,
+    start: async () => void list.push(`${name} starts`),
+    listen: async () => void list.push(`${name} listens`),
+    stop: async () => void list.push(`${name} stops`),
+  });
+  const mine = new Set<string>();
+  const { gateway, clock, happened } = stage((list) => ({
+    mine,
+    leased: new Set(['one', 'two']),
+    leases: {
+      ...soleLeases([]),
+      begin: async (told) => {
+        taken = told;
+        return ['channel:one'];
+      },
+    },
+    channels: new Map(['one', 'two'].map((name) => [name, channel(name, list) as never])),
+    background: ['channel:one', 'jobs', undefined].map((lease) => ({
+      ...(lease !== undefined && { lease }),
+      async begin() {
+        list.push(`${lease} begins`);
+        return async () => {};
+      },
+    })),
+  }));
+  const started = gateway.start();
+  await clock.asleep(250);
+  await clock.advance(250);
+  await started;
+  const atOnce = ['one starts', 'two listens', 'channel:one begins', 'undefined begins', 'tasks begin'];
+  expect(happened).toEqual(atOnce);
+  expect([...mine]).toEqual(['one']);
+  taken('jobs');
+  taken('channel:two');
+  await expect.poll(() => happened).toEqual([...atOnce, 'jobs begins', 'two starts']);
+  expect([...mine]).toEqual(['one', 'two']);
+  await gateway.stop();
 });

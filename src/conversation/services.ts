@@ -29,6 +29,8 @@ export interface Services {
   /** The lease owner name of this process; unique among living processes. */
   owner: string;
   channels: ReadonlyMap<string, Channel>;
+  /** The channels whose chats this gateway works for. Work for others' stays in the store, where they find it. */
+  mine: ReadonlySet<string>;
   personas: Personas;
   portraits: Portraits;
   chatFiles: ChatFiles;

@@ -179,6 +179,12 @@ export interface Channel extends ChannelTraits {
    */
   start(receive: Receive, signal: AbortSignal): Promise<void>;
 
+  /**
+   * Takes what arrives at this gateway while another one holds the channel: a webhook's calls, the page's messages. The
+   * holder answers. Returns soon; `start` may follow.
+   */
+  listen?(receive: Receive, signal: AbortSignal): Promise<void>;
+
   /** Never rejects; idempotent. */
   stop(): Promise<void>;
 

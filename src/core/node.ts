@@ -1,4 +1,4 @@
-/** Gateways that share one store: which live, and what each of them holds (docs/decisions/0068-one-gateway-at-a-time.md). */
+/** Gateways that share one store: which live, and what each of them holds (docs/decisions/0069-leases-one-by-one.md). */
 
 export interface NodeName {
   name: string;
@@ -24,21 +24,57 @@ export interface HeldLease {
   fence: number;
 }
 
-export interface Kept {
-  isHolder: boolean;
-  /** Its own, or those of others that are in the way. */
-  leases: HeldLease[];
+/** The leases that a node works under. */
+export interface Wish {
+  leases: readonly string[];
+  /** Those of them that nodes share as equally as they can; a later one is handed on before an earlier one. */
+  shared: readonly string[];
 }
+
+export interface Kept {
+  held: HeldLease[];
+  /** All that others hold, wanted or not. */
+  others: HeldLease[];
+  /** A held one that another node asks for, because it has fewer; null: none. */
+  asked: string | null;
+}
+
+/** The leases of one gateway: what it does under one, no other gateway of the store does at the same time. */
+export interface Leases {
+  /** Takes what is free from now on. Returns what is held at once; `taken` is called for each that comes later. */
+  begin(taken: (lease: string) => void): Promise<string[]>;
+  /** Takes nothing more; what is held stays. */
+  rest(): void;
+  /** False from a moment before it runs out. */
+  holds(lease: string): boolean;
+  /** The other gateway that holds it. */
+  heldBy(lease: string): string | null;
+}
+
+/** A store that serves one gateway: it holds whatever it wants. */
+export function soleLeases(wanted: readonly string[]): Leases {
+  return {
+    begin: async () => [...wanted],
+    rest() {},
+    holds: (lease) => wanted.includes(lease),
+    heldBy: () => null,
+  };
+}
+
+/** The connection to a platform with the turns and sends of its chats; of the page's chats, too. */
+export const channelLease = (channel: string) => `channel:${channel}`;
 
 /** Leases are counted by the database's clock alone. Throws Fault `store_unavailable` if it is away for too long. */
 export interface Nodes {
   /** Enters the node. If another process lives under its name, that one. */
   join(node: NodeName, version: string, leaseMs: number): Promise<LivingNode | null>;
   /**
-   * Prolongs the node's life, and takes or prolongs these leases: all of them, or none while another holds one. null: the
-   * node is not there any more, because it was silent for too long.
+   * Prolongs the node's life and what it holds. With a wish it also takes each wanted lease that is free, gives up what it
+   * does not want, and asks for a share. null: the node is not there any more, because it was silent for too long.
    */
-  keep(node: NodeName, leases: readonly string[], leaseMs: number): Promise<Kept | null>;
+  keep(node: NodeName, wish: Wish | null, leaseMs: number): Promise<Kept | null>;
+  /** Gives a lease to the node that asked for it, if that still lives. */
+  hand(node: NodeName, lease: string, leaseMs: number): Promise<void>;
   /** Gives everything up. */
   leave(node: NodeName): Promise<void>;
   living(): Promise<LivingNode[]>;

@@ -31,6 +31,8 @@ import type { ViapTask } from './viap/task.js';
 export interface TaskServices {
   store: TaskStore & WatchStore;
   owner: string;
+  /** Of a claim. Absent: a minute. */
+  leaseMs?: number;
   channels: readonly string[];
   /** Whether this process also runs programs' tasks. */
   takesPrograms: boolean;

@@ -17,7 +17,7 @@ const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
 
 export function createRunner(services: TaskServices) {
-  const { store, owner, channels, takesPrograms, clock, log, followers } = services;
+  const { store, owner, leaseMs = LEASE_MS, channels, takesPrograms, clock, log, followers } = services;
   const running = new Map<string, { run: Running; done: Promise<void> }>();
   const stopped = new AbortController();
   let looking: Promise<void> | null = null;
@@ -66,7 +66,7 @@ export function createRunner(services: TaskServices) {
 
   async function claim(of: TaskOrigin, isRoom: () => boolean): Promise<void> {
     while (isRoom() && !stopped.signal.aborted) {
-      const task = await store.claimTask({ owner, leaseMs: LEASE_MS, now: clock.now(), of });
+      const task = await store.claimTask({ owner, leaseMs, now: clock.now(), of });
       if (task === null) return;
       begin(task);
     }
@@ -84,10 +84,10 @@ export function createRunner(services: TaskServices) {
 
   async function renew(): Promise<void> {
     await store
-      .renewTasks({ owner, leaseMs: LEASE_MS, now: clock.now() })
+      .renewTasks({ owner, leaseMs, now: clock.now() })
       .catch((error) => log.warn({ err: error }, 'could not renew the leases of tasks; retrying'));
     look();
-    if (!stopped.signal.aborted) stopRenewing = clock.after(LEASE_MS / 3, () => void renew());
+    if (!stopped.signal.aborted) stopRenewing = clock.after(leaseMs / 3, () => void renew());
   }
 
   return {

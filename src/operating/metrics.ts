@@ -183,13 +183,12 @@ export function sizeGauges({ store: { bytes, free, rows, jobs }, media }: Sizes)
 }
 
 /** Of a gateway among others. */
-export function nodeGauges(node: Node): Gauge[] {
-  const held = node.holds();
+export function nodeGauges(node: Node, leases: readonly string[]): Gauge[] {
   return [
     {
       name: 'lease_held',
       help: 'Whether this gateway holds the lease',
-      values: node.leases.map((lease) => ({ labels: { lease }, value: held.includes(lease) ? 1 : 0 })),
+      values: leases.map((lease) => ({ labels: { lease }, value: node.holds(lease) ? 1 : 0 })),
     },
     {
       name: 'node_info',

@@ -1,16 +1,17 @@
 /**
- * This gateway among those on one PostgreSQL: it lives there under a name, and works while it holds the leases; until then
- * it stands by. A lease counts as lost a moment before it runs out by this process's own clock, so that a process that
- * stood still sends nothing when it goes on.
+ * This gateway among those on one PostgreSQL: it lives there under a name, and does what it holds leases for. All of them
+ * are prolonged together, and count as lost a moment before they run out by this process's own clock, so that a process
+ * that stood still sends nothing when it goes on.
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { Channel, SendResult } from '../core/channel.js';
-import { type Clock, orAborted, orAfter } from '../core/clock.js';
+import type { Channel, Receive, SendResult } from '../core/channel.js';
+import { type Clock, OVER, orAfter } from '../core/clock.js';
+import { createMutex } from '../core/concurrency.js';
 import { describe, Fault } from '../core/errors.js';
 import { readIfThere } from '../core/file-access.js';
 import type { Log } from '../core/log.js';
-import type { HeldLease, Nodes } from '../core/node.js';
+import type { HeldLease, Kept, Nodes, Wish } from '../core/node.js';
 import { writeWhole } from '../core/write-whole.js';
 
 export interface NodeOptions {
@@ -19,7 +20,6 @@ export interface NodeOptions {
   /** Of this node on this machine: kept in the folder, which its process has locked. */
   folder: string;
   version: string;
-  leases: readonly string[];
   leaseMs: number;
   clock: Clock;
   /** ms since anything; never jumps. */
@@ -29,75 +29,105 @@ export interface NodeOptions {
 
 export type Node = Awaited<ReturnType<typeof enterNode>>;
 
-/** A standby looks so often, and a holder whose last attempt failed. */
+/** `asked`: another gateway asks for this lease. `lost`: all leases have run out. */
+export type TermEnd =
+  | { kind: 'asked'; lease: string }
+  | { kind: 'lost' }
+  | { kind: 'failed'; error: unknown };
+
+/** One gateway's time among the others: while it lasts, free leases are taken. */
+export interface NodeTerm {
+  wish: Wish;
+  /** Called for each lease that comes later than the first look. */
+  taken(lease: string): void;
+  /** Called at most once. */
+  over(end: TermEnd): void;
+}
+
+/** A node looks so often while another holds a lease that it wants, and after an attempt that failed. */
 const LOOK_EVERY_MS = 500;
 /** For giving up the leases, if the database is away. */
 const LEAVE_MS = 2_000;
 /** A send that begins within this of the end of a lease might end after it. */
 const MARGIN_MS = 1_000;
 
-/** The leases as this process knows them. A term lasts from when they are taken until they are lost. */
-function termsOf({ name, leases, leaseMs, nodes, clock, elapsed, log }: NodeOptions, token: string) {
+/** The leases as this process knows them. */
+function createHoldings({ leaseMs, clock, elapsed, log }: NodeOptions) {
   const margin = Math.min(MARGIN_MS, leaseMs / 2);
-  let term = 0;
-  let held: HeldLease[] = [];
-  let inTheWay: HeldLease[] = [];
+  const waitsSince = new Map<string, number>();
+  /** By lease: the gateway that stands in the way, and was named in the log. */
+  const told = new Map<string, string>();
+  let held = new Map<string, HeldLease>();
+  let others: HeldLease[] = [];
   let heldUntil = Number.NEGATIVE_INFINITY;
-  let standsSince = clock.now();
-  let told = '';
 
   function leftMs(): number {
     return heldUntil - margin - elapsed();
   }
 
+  function noteTaken({ name: lease, fence }: HeldLease): void {
+    const afterMs = clock.now() - (waitsSince.get(lease) ?? clock.now());
+    waitsSince.delete(lease);
+    told.delete(lease);
+    log.info({ event: 'lease taken', lease, fence, after_ms: afterMs }, `lease taken: ${lease}`);
+  }
+
+  function noteStandby({ name: lease, node }: HeldLease): void {
+    if (told.get(lease) === node) return;
+    told.set(lease, node);
+    log.info({ event: 'standby', lease, held_by: node }, `${lease} is held by ${node}; standing by`);
+  }
+
+  function noteLost({ name: lease, fence }: HeldLease, how: string): void {
+    waitsSince.set(lease, clock.now());
+    const afterMs = Math.max(0, Math.round(leaseMs - margin - leftMs()));
+    log.warn({ event: 'lease lost', lease, fence, after_ms: afterMs }, `lease lost: ${lease}; ${how}`);
+  }
+
   return {
     /** Until a moment before the leases run out; negative without them. */
-    leftMs,
-    held: () => (leftMs() > 0 ? held : []),
-    inTheWay: () => inTheWay,
-    /** `unknown`: the node has to enter again. */
-    async keep(): Promise<'held' | 'not held' | 'unknown'> {
-      const asked = elapsed();
-      const [then, found] = [term, await nodes.keep({ name, token }, leases, leaseMs)];
-      // An answer that comes after its term says nothing about the next one.
-      if (then !== term) return 'not held';
-      if (found === null) return 'unknown';
-      inTheWay = found.isHolder ? [] : found.leases;
-      held = found.isHolder ? found.leases : [];
-      heldUntil = found.isHolder ? asked + leaseMs : Number.NEGATIVE_INFINITY;
-      return leftMs() > 0 ? 'held' : 'not held';
+    leftMs: () => (held.size === 0 ? Number.NEGATIVE_INFINITY : leftMs()),
+    holds: (lease: string) => held.has(lease) && leftMs() > 0,
+    all: () => (leftMs() > 0 ? [...held.keys()] : []),
+    others: () => others,
+    /** The database's answer to what was asked at `asked`. Returns the leases that are new. */
+    learn(found: Kept, wanted: readonly string[], asked: number): string[] {
+      const now = new Map(found.held.map((each) => [each.name, each]));
+      const gone = [...held.values()].filter(({ name, fence }) => now.get(name)?.fence !== fence);
+      const come = found.held.filter(({ name, fence }) => held.get(name)?.fence !== fence);
+      for (const each of gone) noteLost(each, 'another gateway has it');
+      for (const each of come) noteTaken(each);
+      for (const each of found.others) if (wanted.includes(each.name)) noteStandby(each);
+      held = now;
+      others = found.others;
+      heldUntil = asked + leaseMs;
+      return come.map(({ name }) => name);
     },
-    noteTaken(): void {
-      const afterMs = clock.now() - standsSince;
-      for (const { name: lease, fence } of held)
-        log.info({ event: 'lease taken', lease, fence, after_ms: afterMs }, `lease taken: ${lease}`);
-    },
-    noteStandby(): void {
-      const [first] = inTheWay;
-      if (first === undefined || told === first.node) return;
-      told = first.node;
-      const said = { event: 'standby', lease: first.name, held_by: first.node };
-      log.info(said, `another gateway is at work: ${first.node}; standing by`);
-    },
-    end(): void {
-      const afterMs = Math.round(leaseMs - margin - leftMs());
-      for (const { name: lease, fence } of held)
-        log.warn({ event: 'lease lost', lease, fence, after_ms: afterMs }, `lease lost: ${lease}`);
-      term += 1;
-      held = [];
+    lose(): void {
+      for (const each of held.values()) noteLost(each, 'it was not prolonged in time');
+      held = new Map();
       heldUntil = Number.NEGATIVE_INFINITY;
-      standsSince = clock.now();
-      told = '';
+      told.clear();
+    },
+    giveUp(lease: string): void {
+      const given = held.get(lease);
+      if (given !== undefined) noteLost(given, 'another gateway asked for it');
+      held.delete(lease);
     },
   };
 }
 
 /** Throws Fault `already_running` if another process lives under the name. */
 export async function enterNode(options: NodeOptions) {
-  const { nodes, name, version, leases, leaseMs, clock, log } = options;
+  const { nodes, name, version, leaseMs, clock, elapsed, log } = options;
   const me = { name, token: await tokenIn(options.folder) };
-  const terms = termsOf(options, me.token);
+  const holdings = createHoldings(options);
   const over = new AbortController();
+  let term: NodeTerm | null = null;
+  /** Counts losses: an answer that was asked for before one says nothing about the time after it. */
+  let losses = 0;
+  let wake = () => {};
+  const inTurn = createMutex();
 
   async function join(): Promise<void> {
     const other = await nodes.join(me, version, leaseMs);
@@ -107,60 +137,102 @@ export async function enterNode(options: NodeOptions) {
     throw new Fault('already_running', what);
   }
 
-  async function keep(): Promise<boolean> {
-    const kept = await terms.keep();
-    if (kept === 'unknown' && !over.signal.aborted) await join();
-    return kept === 'held' && !over.signal.aborted;
+  function end(how: TermEnd): void {
+    const ended = term;
+    term = null;
+    ended?.over(how);
   }
 
-  /** Prolongs the leases every third of their time, and more often after a failure. Returns when they are lost. */
-  async function hold(): Promise<void> {
-    while (!over.signal.aborted && terms.leftMs() > 0) {
-      await clock.sleep(Math.min(leaseMs / 3, terms.leftMs()), over.signal);
-      // A database that is away is waited for longer than a lease lasts.
-      const tooLate = new AbortController();
-      const unwatch = clock.after(Math.max(0, terms.leftMs()), () => tooLate.abort());
-      const tried = keep().catch((error: unknown) => {
-        const fields = { event: 'lease not kept', why: describe(error) };
-        log.warn(fields, 'a lease could not be kept; trying again');
-        return clock.sleep(LOOK_EVERY_MS, over.signal);
+  function lose(): void {
+    losses += 1;
+    holdings.lose();
+    end({ kind: 'lost' });
+  }
+
+  /** Prolongs what is held, and takes what is wanted. Returns the leases that are new. */
+  const keep = () => inTurn(keepNow);
+
+  async function keepNow(): Promise<string[]> {
+    const [asked, before, wish] = [elapsed(), losses, term?.wish ?? null];
+    const found = await nodes.keep(me, wish, leaseMs);
+    if (before !== losses || over.signal.aborted) return [];
+    if (found === null) {
+      if (holdings.all().length > 0) lose();
+      await join();
+      return [];
+    }
+    const come = holdings.learn(found, wish?.leases ?? [], asked);
+    if (holdings.leftMs() <= 0 && found.held.length > 0) lose();
+    else if (found.asked !== null) end({ kind: 'asked', lease: found.asked });
+    return come;
+  }
+
+  async function lookAgain(): Promise<void> {
+    try {
+      for (const lease of await keep()) term?.taken(lease);
+    } catch (error) {
+      if (error instanceof Fault && error.code === 'already_running') return end({ kind: 'failed', error });
+      const fields = { event: 'lease not kept', why: describe(error) };
+      log.warn(fields, 'a lease could not be kept; trying again');
+      await clock.sleep(LOOK_EVERY_MS, over.signal);
+    }
+  }
+
+  function untilNextLook(): number {
+    const wanted = term?.wish.leases ?? [];
+    const isComplete = term === null || wanted.every(holdings.holds);
+    const usual = isComplete ? leaseMs / 3 : Math.min(LOOK_EVERY_MS, leaseMs / 3);
+    const left = holdings.leftMs();
+    return left > 0 ? Math.min(usual, left) : usual;
+  }
+
+  /** Looks until the end. A database that is away is waited for longer than a lease lasts, so a loss is not waited for. */
+  async function live(): Promise<void> {
+    let looking: Promise<void> | null = null;
+    while (!over.signal.aborted) {
+      const woken = new AbortController();
+      wake = () => woken.abort(OVER);
+      await clock.sleep(untilNextLook(), AbortSignal.any([over.signal, woken.signal]));
+      if (over.signal.aborted) return;
+      looking ??= lookAgain().finally(() => {
+        looking = null;
       });
-      if (!over.signal.aborted) await orAborted(tried, tooLate.signal);
-      unwatch();
+      const left = holdings.leftMs();
+      if (left === Number.NEGATIVE_INFINITY) await looking;
+      else await orAfter(looking, Math.max(0, left), clock, over.signal);
+      if (holdings.leftMs() <= 0 && holdings.leftMs() !== Number.NEGATIVE_INFINITY) lose();
     }
   }
 
   await join();
+  void live();
   return {
     name,
     version,
-    leases,
-    mayAct: () => terms.leftMs() > 0,
-    /** Milliseconds between two attempts. */
-    lookEveryMs: Math.min(LOOK_EVERY_MS, leaseMs / 3),
-    /**
-     * One attempt to take the leases; `onLost` is called once when they are lost after that. Throws Fault `already_running`,
-     * `store_unavailable`.
-     */
-    async take(onLost: () => void): Promise<boolean> {
-      if (!(await keep())) {
-        terms.noteStandby();
-        return false;
-      }
-      terms.noteTaken();
-      void hold().then(() => {
-        if (over.signal.aborted) return;
-        terms.end();
-        onLost();
-      });
-      return true;
+    holds: holdings.holds,
+    /** The node that holds the lease, if it is another. */
+    heldBy: (lease: string) => holdings.others().find((each) => each.name === lease)?.node ?? null,
+    /** Begins a term: takes what is free. Returns what is held after the first look. Throws Fault `already_running`. */
+    async begin(next: NodeTerm): Promise<string[]> {
+      term = { ...next, taken() {} };
+      await keep();
+      if (term !== null) term.taken = next.taken;
+      wake();
+      return holdings.all();
     },
-    /** The node in which the work of a lease is done, if it is another. */
-    heldBy: (lease: string) => terms.inTheWay().find((each) => each.name === lease)?.node ?? null,
-    holds: () => terms.held().map((each) => each.name),
+    /** Ends the term; what is held stays, and nothing more is taken. */
+    rest(): void {
+      term = null;
+    },
+    /** Hands on a lease that another gateway asked for. Its work here is over. */
+    async hand(lease: string): Promise<void> {
+      holdings.giveUp(lease);
+      await nodes.hand(me, lease, leaseMs);
+    },
     /** Another may work at once. Best effort: else it may when the leases run out. */
     async leave(): Promise<void> {
-      over.abort();
+      term = null;
+      over.abort(OVER);
       try {
         await orAfter(nodes.leave(me), LEAVE_MS, clock);
         await nodes.close();
@@ -181,9 +253,9 @@ async function tokenIn(folder: string): Promise<string> {
   return token;
 }
 
-/** The channel, as long as the lease lasts: after that, another gateway sends. */
+/** The channel, as long as its lease lasts: after that, another gateway receives and sends. */
 export function guarded(channel: Channel, mayAct: () => boolean): Channel {
-  const { send, edit, remove, react } = channel;
+  const { start, send, edit, remove, react } = channel;
   const reason = 'the lease of this gateway has run out';
   const unsent: SendResult = { kind: 'unreachable', taken: 'no', reason };
   function whileHeld<Given extends unknown[], Result>(
@@ -193,6 +265,15 @@ export function guarded(channel: Channel, mayAct: () => boolean): Channel {
     return async (...given: Given) => (mayAct() ? call.apply(channel, given) : otherwise);
   }
   return Object.assign(Object.create(channel), {
+    start: (receive: Receive, signal: AbortSignal) =>
+      start.call(
+        channel,
+        async (batch) => {
+          if (!mayAct()) throw new Fault('internal', `a batch of ${channel.name} was not stored: ${reason}`);
+          return receive(batch);
+        },
+        signal,
+      ),
     send: whileHeld(send, unsent),
     ...(edit && { edit: whileHeld(edit, unsent) }),
     ...(remove && { remove: whileHeld(remove, false) }),

@@ -195,8 +195,8 @@ const INTERRUPTED = `status = 'interrupted', results = @results, finished_at = @
 const INTERRUPT_OF_TURN = changingEntries(INTERRUPTED, `${IS_LEFT} and ${doneBy('@turnId')}`);
 const INTERRUPT_OF_TASK = changingEntries(INTERRUPTED, `status = 'pending' and ${doneBy('@taskId')}`);
 const INTERRUPT = `update journal set ${INTERRUPTED}, changed = next_change() where n = @n`;
-const LEFT = `select n, id, turn_id as turnId from journal where ${IS_LEFT} and owner = @owner`;
-type LeftRow = Some<typeof journal, 'n id turnId'>;
+const LEFT = `select n, id, turn_id as turnId, chat_id as chatId from journal where ${IS_LEFT} and owner = @owner`;
+type LeftRow = Some<typeof journal, 'n id turnId chatId'>;
 
 /** The turn is over: its open calls will have no outcome. */
 export function* interruptTurn(turnId: string, error: string, at: number): db.Verb<void> {
@@ -214,10 +214,15 @@ function* hasBegun(turnId: string, entryId: string): db.Verb<boolean> {
   });
 }
 
-/** A process died: its open calls have no outcome, except those that wait for a person and sends. */
-export function* interruptLeft(owner: string, at: number): db.Verb<void> {
+/** A process died: its open calls in these chats have no outcome, except those that wait for a person and sends. */
+export function* interruptLeft(
+  owner: string,
+  isOurs: (chatId: string) => boolean,
+  at: number,
+): db.Verb<void> {
   const results = JSON.stringify({ error: PROCESS_ENDED });
-  for (const { n, id, turnId } of yield* db.all<LeftRow>(LEFT, { owner })) {
+  for (const { n, id, turnId, chatId } of yield* db.all<LeftRow>(LEFT, { owner })) {
+    if (chatId !== null && !isOurs(chatId)) continue;
     if (turnId === null || (yield* hasBegun(turnId, id))) yield* db.tell(INTERRUPT, { n, results, at });
   }
 }

@@ -242,12 +242,17 @@ const FREE_LEFT = `
   update room set lease_owner = null
   where id = @room and fence = @fence and lease_owner is not null and ${IS_LEFT}`;
 const DOUBT_SHOWN = 'update shown set crashes = crashes + 1 where turn_id = ?';
-const FREE_COMMANDS = `
-  update command set state = 'waiting', crashes = crashes + 1, lease_owner = null
+const LEFT_COMMANDS = `
+  select id, room_id as place from command
   where finished_at is null and state = 'running' and (lease_owner is null or ${IS_LEFT})`;
+const FREE_COMMANDS = `
+  update command set state = 'waiting', crashes = crashes + 1, lease_owner = null where number_in(id, @ids)`;
+const LEFT_ENTRIES = `
+  select id, chat_id as place from outbox
+  where finished_at is null and state = 'sending' and (lease_owner is null or ${IS_LEFT})`;
 const FREE_ENTRIES = `
   update outbox set state = 'waiting', uncertain_crashes = uncertain_crashes + 1, lease_owner = null
-  where finished_at is null and state = 'sending' and (lease_owner is null or ${IS_LEFT})`;
+  where number_in(id, @ids)`;
 
 function* pendingIn(channels: string[], ask: { owner: string; now: number }): db.Verb<Pending> {
   const isOurs = (id: string) => channels.includes(channelOf(id));
@@ -271,9 +276,11 @@ const FORGIVE = `update turn set forgiven = forgiven + 1 where id = ? and forgiv
 const COUNT_CRASH = 'update turn set crashes = crashes + 1 where id = ?';
 const startKey = (owner: string) => `recovered.${owner}`;
 
+/** In these channels alone: others may be another gateway's, which has the same name for what it claims. */
 function* recover(channels: string[], ask: { owner: string; now: number }): db.Verb<Pending> {
   const { owner, now } = ask;
-  const left = yield* db.all<LeftRoom>(LEFT_ROOMS, ask);
+  const isOurs = (id: string) => channels.includes(channelOf(id));
+  const left = (yield* db.all<LeftRoom>(LEFT_ROOMS, ask)).filter(({ room }) => isOurs(room));
   for (const dead of new Set([owner, ...left.map((each) => each.owner)])) {
     const startedAt = Number((yield* findSetting(startKey(dead))) ?? now);
     const worked = (yield* db.one(ANSWERED_SINCE, startedAt)) !== undefined;
@@ -284,11 +291,18 @@ function* recover(channels: string[], ask: { owner: string; now: number }): db.V
       if (parts.some((part) => part.platformMessageId === null)) yield* db.tell(DOUBT_SHOWN, turnId);
       if (!worked || (yield* db.run(FORGIVE, turnId)) === 0) yield* db.tell(COUNT_CRASH, turnId);
     }
-    yield* interruptLeft(dead, now);
+    yield* interruptLeft(dead, isOurs, now);
   }
   yield* setSetting(startKey(owner), String(now));
-  yield* db.tell(FREE_COMMANDS, ask);
-  yield* db.tell(FREE_ENTRIES, ask);
+  for (const [find, free] of [
+    [LEFT_COMMANDS, FREE_COMMANDS],
+    [LEFT_ENTRIES, FREE_ENTRIES],
+  ] as const) {
+    const found = (yield* db.all<{ id: number; place: string }>(find, ask)).filter(({ place }) =>
+      isOurs(place),
+    );
+    if (found.length > 0) yield* db.tell(free, { ids: JSON.stringify(found.map(({ id }) => id)) });
+  }
   return yield* pendingIn(channels, ask);
 }
 

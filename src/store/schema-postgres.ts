@@ -39,6 +39,8 @@ export const lease = postgres.pgTable('lease', {
   token: postgres.text().notNull(),
   fence: postgres.bigint({ mode: 'number' }).notNull(),
   until: postgres.bigint({ mode: 'number' }).notNull(),
+  /** The token of a node that holds fewer and asks for it. */
+  asked_by: postgres.text(),
 });
 
 const tables: Record<string, postgres.PgTable> = Object.fromEntries(

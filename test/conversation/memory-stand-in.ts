@@ -309,6 +309,7 @@ export function standIn(): StandIn {
     ...{ memory, archives: shelf, personas, clock, log, commands: COMMANDS },
     // A verb that no command is known to use is not there, and whoever calls it fails.
     store: store as Store,
+    mine: new Set(),
     journal: { caughtUp: async () => {} },
     owner: 'test',
     newCallCode: () => 'ABC234',

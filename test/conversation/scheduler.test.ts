@@ -51,7 +51,7 @@ function bench() {
     },
   };
   const scheduler = createScheduler(
-    { store, clock, log } as unknown as BaseServices,
+    { store, clock, log, mine: { has: () => true } } as unknown as BaseServices,
     () => 0,
     (run) => {
       begun.push(run.room);

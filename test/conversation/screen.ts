@@ -232,7 +232,13 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
       Object.entries(store).map(([name, verb]) => [name, alive(verb as never)]),
     ) as unknown as Store;
     return createDeliver({
-      ...{ store: lives, owner: 'me', channels: new Map([['test', screen.channel]]), clock },
+      ...{
+        store: lives,
+        owner: 'me',
+        channels: new Map([['test', screen.channel]]),
+        mine: new Set(['test']),
+        clock,
+      },
       ...{ log: quietLog, metrics, speech: null, settings: SETTINGS },
       rulesFor: () => ({
         ...{ direct: 'open', groups: 'open', requireMention: true },

@@ -1,7 +1,8 @@
-/** Two gateways on one PostgreSQL: one works, the other stands by, and takes over when the first ends, dies or stands still. */
+/** Two gateways on one PostgreSQL: they share the work, and one takes over when the other ends, dies or stands still. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { startFakeDiscord } from '../fakes/discord.js';
 import { type FakeModel, startFakeModel } from '../fakes/model.js';
 import { type FakeTelegram, startFakeTelegram } from '../fakes/telegram.js';
 import { eventually, type Home, makeHome, type Running, run } from '../harness/gateway.js';
@@ -15,6 +16,7 @@ describeWithPostgres('two gateways on one store', () => {
   let telegram: FakeTelegram;
   let model: FakeModel;
   let home: Home;
+  let store: string;
   let started: Running[] = [];
   beforeAll(async () => {
     server = await startPostgres();
@@ -26,17 +28,8 @@ describeWithPostgres('two gateways on one store', () => {
       reply: ({ messages }) => `heard ${JSON.stringify(messages.at(-1)).match(/m\d+/)?.[0]}`,
     });
     home = await makeHome({});
-    const shared = {
-      ...{ store: { url: await server.emptyDatabase() }, log: { format: 'json', level: 'debug' } },
-      ...{ access: { direct: 'open' }, conversation: { debounce_ms: 0 }, board: { port: 0 } },
-      model: { base_url: model.url, name: 'scripted' },
-      channels: { telegram: { token: telegram.token, api_root: telegram.url, messages_per_second: 1_000 } },
-    };
-    for (const name of ['a', 'b'])
-      await home.write(
-        `${name}.yaml`,
-        stringify({ ...shared, node: { name, lease_seconds: LEASE_MS / 1_000 } }),
-      );
+    store = await server.emptyDatabase();
+    for (const name of ['a', 'b']) await configure(name);
   });
   afterEach(async () => {
     await Promise.all(started.splice(0).map((gateway) => gateway.stop('SIGKILL')));
@@ -45,6 +38,21 @@ describeWithPostgres('two gateways on one store', () => {
     await home.remove();
   });
 
+  const ofTelegram = () => ({
+    ...{ token: telegram.token, api_root: telegram.url, messages_per_second: 1_000 },
+  });
+  const configure = (name: string, changes: object = {}) =>
+    home.write(
+      `${name}.yaml`,
+      stringify({
+        ...{ store: { url: store }, log: { format: 'json', level: 'debug' } },
+        ...{ access: { direct: 'open' }, conversation: { debounce_ms: 0 }, board: { port: 0 } },
+        model: { base_url: model.url, name: 'scripted' },
+        channels: { telegram: ofTelegram() },
+        node: { name, lease_seconds: LEASE_MS / 1_000 },
+        ...changes,
+      }),
+    );
   function start(name: string): Running {
     const gateway = run(home, ['start', '-c', `${name}.yaml`]);
     started = [...started, gateway];
@@ -103,7 +111,7 @@ describeWithPostgres('two gateways on one store', () => {
     );
     const { out } = await command('nodes');
     expect(out).toMatch(
-      /^a {2}\S+ {2}since \S+ {2}seen \S+ {2}channel:telegram jobs journal upkeep\nb {2}.* {2}stands by\n$/,
+      /^a {2}\S+ {2}since \S+ {2}seen \S+ {2}channel:board channel:telegram jobs journal upkeep\nb {2}.* {2}stands by\n$/,
     );
     const third = await command('start');
     expect(third.code).toBe(2);
@@ -116,7 +124,7 @@ describeWithPostgres('two gateways on one store', () => {
     const [a, b] = await both();
     expect(await a.stop()).toBe(0);
     const ended = performance.now();
-    await b.saw('coterie is up');
+    await b.saw('"event":"lease taken","lease":"channel:telegram"');
     expect(performance.now() - ended).toBeLessThan(1_500);
     await answered('m2');
     nothingTwice('m1', 'm2');
@@ -159,7 +167,7 @@ describeWithPostgres('two gateways on one store', () => {
     const [a, b] = await both();
     process.kill(a.pid, 'SIGSTOP');
     tell('m2');
-    await b.saw('coterie is up');
+    await b.saw('"event":"lease taken","lease":"channel:telegram"');
     await eventually(() => said().includes('heard m2'), 'an answer to m2', 10_000);
     process.kill(a.pid, 'SIGCONT');
     await a.saw('"event":"lease lost"');
@@ -167,8 +175,90 @@ describeWithPostgres('two gateways on one store', () => {
     await answered('m3');
     nothingTwice('m1', 'm2', 'm3');
     expect(await b.stop()).toBe(0);
-    await eventually(() => (a.err().match(/coterie is up/g) ?? []).length === 2, 'a takes over again', 5_000);
+    await a.saw('"lease":"channel:telegram","fence":3');
     await answered('m4');
     nothingTwice('m1', 'm2', 'm3', 'm4');
+  });
+
+  it('what arrives at one by webhook or on its page is answered by the other that holds the channel', async () => {
+    const secret = 'a-secret-of-thirty-two-characters';
+    const { url } = telegram;
+    const webhook = { mode: 'webhook', webhook_url: `${url}/nowhere`, webhook_secret: secret };
+    for (const name of ['a', 'b'])
+      await configure(name, { channels: { telegram: { ...ofTelegram(), ...webhook } } });
+    const [a, b] = [start('a'), start('b')];
+    await Promise.all([a, b].map((gateway) => gateway.saw('coterie is up')));
+    let id = 1_000;
+    for (const [n, gateway] of [a, b, a, b].entries()) {
+      id += 1;
+      const message = {
+        ...{ message_id: id, date: Math.floor(Date.now() / 1_000), text: `m${n}` },
+        ...{
+          chat: { id: GUEST.id, type: 'private', first_name: 'Guest' },
+          from: { ...GUEST, is_bot: false },
+        },
+      };
+      const response = await fetch(`${await gateway.url()}/telegram/webhook`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-telegram-bot-api-secret-token': secret },
+        body: JSON.stringify({ update_id: id, message }),
+      });
+      expect(response.status, await response.text()).toBe(200);
+      await eventually(() => said().includes(`heard m${n}`), `an answer to m${n}`, 5_000);
+    }
+    nothingTwice('m0', 'm1', 'm2', 'm3');
+  });
+
+  it('one that joins takes a share of the platforms, and gives it back when it ends', async () => {
+    const discord = await startFakeDiscord();
+    try {
+      const channels = {
+        telegram: ofTelegram(),
+        discord: { token: discord.token, api_root: discord.url },
+      };
+      for (const name of ['a', 'b']) await configure(name, { channels });
+      const a = start('a');
+      await a.saw('coterie is up');
+      const b = start('b');
+      await b.saw('"event":"lease taken","lease":"channel:discord"');
+      await answered('m1');
+      const { out } = await command('nodes');
+      expect(out).toMatch(/^a .*channel:telegram.*\nb .*channel:discord\n$/);
+      expect((await ready(b)).body).toMatchObject({
+        channels: { telegram: { connected: false, held_by: 'a' }, discord: { connected: true } },
+      });
+      expect(await b.stop()).toBe(0);
+      await eventually(
+        () => (a.err().match(/"event":"lease taken","lease":"channel:discord"/g) ?? []).length === 2,
+        'a takes it back',
+        3_000,
+      );
+      await answered('m2');
+      nothingTwice('m1', 'm2');
+    } finally {
+      await discord.close();
+    }
+  });
+
+  it('takes up only its roles', async () => {
+    await configure('b', { node: { name: 'b', lease_seconds: LEASE_MS / 1_000, roles: ['jobs'] } });
+    const b = start('b');
+    await b.saw('"event":"lease taken","lease":"upkeep"');
+    tell('m1');
+    expect((await ready(b)).status).toBe(503);
+    const a = start('a');
+    await eventually(() => said().includes('heard m1'), 'an answer to m1', 5_000);
+    await eventually(
+      async () => JSON.stringify((await ready(b)).body).includes('"held_by":"a"'),
+      'b hears of a',
+      LEASE_MS,
+    );
+    expect(a.err()).toMatch(/"event":"standby","lease":"jobs","held_by":"b"/);
+    expect((await fetch(`${await b.url()}/`)).status).toBe(404);
+    await configure('b', { node: { name: 'b', roles: ['channels', 'jobs'] } });
+    const refused = run(home, ['start', '-c', 'b.yaml']);
+    started = [...started, refused];
+    expect(await refused.exited).toBe(2);
+    expect(refused.err()).toContain('node.roles: expected turns beside channels');
   });
 });

@@ -393,6 +393,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     store,
     owner,
     channels,
+    mine: new Set(channels.keys()),
     personas,
     portraits: options.portraits ?? NO_PORTRAITS,
     chatFiles,

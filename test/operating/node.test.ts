@@ -3,29 +3,33 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { Channel } from '../../src/core/channel.js';
+import type { Channel, Receive } from '../../src/core/channel.js';
 import { Fault } from '../../src/core/errors.js';
-import type { Kept, Nodes } from '../../src/core/node.js';
-import { enterNode, guarded } from '../../src/operating/node.js';
+import type { Kept, LivingNode, Nodes, Wish } from '../../src/core/node.js';
+import { enterNode, guarded, type TermEnd } from '../../src/operating/node.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { quietLog } from '../harness/quiet.js';
 
 const LEASE_MS = 15_000;
-const MINE: Kept = { isHolder: true, leases: [{ name: 'jobs', node: 'a', fence: 1 }] };
-const OTHERS: Kept = { isHolder: false, leases: [{ name: 'jobs', node: 'b', fence: 1 }] };
+const held = (...names: string[]): Kept => ({
+  held: names.map((name) => ({ name, node: 'a', fence: 1 })),
+  ...{ others: [], asked: null },
+});
+const OTHERS: Kept = { held: [], others: [{ name: 'jobs', node: 'b', fence: 1 }], asked: null };
 
 let folder: string;
 let clock: ManualClock;
 /** What the database says next. */
-let keeping: () => Promise<Kept | null>;
+let keeping: (wish: Wish | null) => Promise<Kept | null>;
 let joined: string[];
-let lost: number;
+let handed: string[];
+let ends: TermEnd[];
+let taken: string[];
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'coterie-node-'));
   clock = manualClock();
-  keeping = async () => MINE;
-  joined = [];
-  lost = 0;
+  keeping = async () => held('jobs');
+  [joined, handed, ends, taken] = [[], [], [], []];
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
@@ -35,83 +39,127 @@ const joins: Nodes['join'] = async ({ token }) => {
 };
 
 function enter(join: Nodes['join'] = joins) {
-  const nodes = {
+  const nodes: Nodes = {
     join,
-    keep: () => keeping(),
+    keep: (_, wish) => keeping(wish),
+    hand: async (_, lease) => void handed.push(lease),
     leave: async () => {},
     living: async () => [],
     close: async () => {},
   };
   return enterNode({
-    ...{ nodes, folder, clock, name: 'a', version: '1', leases: ['jobs'], leaseMs: LEASE_MS, log: quietLog },
+    ...{ nodes, folder, clock, name: 'a', version: '1', leaseMs: LEASE_MS, log: quietLog },
     elapsed: clock.now,
   });
 }
-const onLost = () => {
-  lost += 1;
-};
-
-it('holds while the leases are prolonged in time', async () => {
-  const node = await enter();
-  expect(node.mayAct()).toBe(false);
-  expect(await node.take(onLost)).toBe(true);
-  for (let n = 0; n < 10; n++) await clock.advance(LEASE_MS / 3);
-  expect([node.mayAct(), node.holds(), lost]).toEqual([true, ['jobs'], 0]);
-  await node.leave();
-  await clock.advance(LEASE_MS * 2);
-  expect(lost).toBe(0);
+const term = () => ({
+  wish: { leases: ['jobs', 'channel:test'], shared: ['channel:test'] },
+  taken: (lease: string) => void taken.push(lease),
+  over: (end: TermEnd) => void ends.push(end),
 });
 
-it('stands by while another holds them, and names it', async () => {
+it('holds while the leases are prolonged in time, and takes others when they are free', async () => {
+  const node = await enter();
+  expect(node.holds('jobs')).toBe(false);
+  expect(await node.begin(term())).toEqual(['jobs']);
+  for (let n = 0; n < 10; n++) await clock.advance(LEASE_MS / 3);
+  expect([node.holds('jobs'), node.holds('channel:test'), taken, ends]).toEqual([true, false, [], []]);
+  keeping = async () => held('jobs', 'channel:test');
+  await clock.advance(500);
+  expect([node.holds('channel:test'), taken]).toEqual([true, ['channel:test']]);
+  await node.leave();
+  await clock.advance(LEASE_MS * 2);
+  expect(ends).toEqual([]);
+});
+
+it('names the gateway that holds what it wants', async () => {
   keeping = async () => OTHERS;
   const node = await enter();
-  expect(await node.take(onLost)).toBe(false);
-  expect([node.mayAct(), node.heldBy('jobs'), node.heldBy('upkeep')]).toEqual([false, 'b', null]);
+  expect(await node.begin(term())).toEqual([]);
+  expect([node.holds('jobs'), node.heldBy('jobs'), node.heldBy('upkeep')]).toEqual([false, 'b', null]);
+  await node.leave();
 });
 
 it('loses them a second before they run out, when the database is away or does not answer', async () => {
   for (const away of [() => Promise.reject(new Error('away')), () => new Promise<never>(() => {})]) {
-    keeping = async () => MINE;
+    keeping = async () => held('jobs');
     const node = await enter();
-    lost = 0;
-    await node.take(onLost);
+    ends = [];
+    await node.begin(term());
+    await clock.advance(0);
     keeping = away;
     await clock.advance(LEASE_MS - 1_001);
-    expect([node.mayAct(), lost]).toEqual([true, 0]);
+    expect([node.holds('jobs'), ends]).toEqual([true, []]);
     await clock.advance(1);
-    expect([node.mayAct(), lost, node.holds()]).toEqual([false, 1, []]);
+    expect([node.holds('jobs'), ends]).toEqual([false, [{ kind: 'lost' }]]);
     await node.leave();
   }
 });
 
 it('an answer that comes too late prolongs nothing', async () => {
   const node = await enter();
-  await node.take(onLost);
+  await node.begin(term());
+  await clock.advance(0);
   let answer = (_: Kept) => {};
   keeping = () =>
     new Promise((resolve) => {
       answer = resolve;
     });
   await clock.advance(LEASE_MS);
-  expect(lost).toBe(1);
-  answer(MINE);
+  expect(ends).toEqual([{ kind: 'lost' }]);
+  keeping = async () => OTHERS;
+  answer(held('jobs'));
   await clock.advance(0);
-  expect(node.mayAct()).toBe(false);
-  keeping = async () => MINE;
-  expect(await node.take(onLost)).toBe(true);
+  expect(node.holds('jobs')).toBe(false);
+  keeping = async () => held('jobs');
+  expect(await node.begin(term())).toEqual(['jobs']);
+  await node.leave();
+});
+
+it('between two terms it prolongs what it holds, and takes nothing', async () => {
+  const wishes: (Wish | null)[] = [];
+  keeping = async (wish) => {
+    wishes.push(wish);
+    return held('jobs');
+  };
+  const node = await enter();
+  await node.begin(term());
+  node.rest();
+  for (let n = 0; n < 5; n++) await clock.advance(LEASE_MS / 3);
+  expect([node.holds('jobs'), wishes.at(-1), ends]).toEqual([true, null, []]);
+  await node.leave();
+});
+
+it('ends its term once for a lease that another asks for, and hands it on', async () => {
+  const node = await enter();
+  await node.begin(term());
+  await clock.advance(0);
+  keeping = async () => ({ ...held('jobs'), asked: 'jobs' });
+  await clock.advance(LEASE_MS);
+  expect(ends).toEqual([{ kind: 'asked', lease: 'jobs' }]);
+  await node.hand('jobs');
+  expect([handed, node.holds('jobs')]).toEqual([['jobs'], false]);
+  await node.leave();
 });
 
 it('enters again when it was counted as dead, and ends when its name is another’s', async () => {
-  const node = await enter();
+  let other: LivingNode | null = null;
+  const node = await enter(async (...given) => {
+    await joins(...given);
+    return other;
+  });
   keeping = async () => null;
-  expect(await node.take(onLost)).toBe(false);
+  expect(await node.begin(term())).toEqual([]);
   expect(joined).toHaveLength(2);
   expect(new Set(joined).size).toBe(1);
-  const other = { name: 'a', version: '1', since: 0, seenAt: 0, holds: [] };
+  other = { name: 'a', version: '1', since: 0, seenAt: 0, holds: [] };
+  await clock.advance(500);
+  expect(ends).toMatchObject([{ kind: 'failed', error: { code: 'already_running' } }]);
+  await node.leave();
   await expect(enter(async () => other)).rejects.toThrow(Fault);
 });
 
-it('a channel sends nothing without the leases', async () => {
+it('a channel receives and sends nothing without its lease', async () => {
   const sent: string[] = [];
   const answer = async (what: string) => {
     sent.push(what);
@@ -120,17 +168,25 @@ it('a channel sends nothing without the leases', async () => {
   const channel = {
     ...{ name: 'test', send: () => answer('send'), edit: () => answer('edit') },
     remove: async () => sent.push('remove') > 0,
+    async start(given: Receive) {
+      receive = given;
+    },
   } as unknown as Channel;
   let isHolder = true;
+  let receive: Receive = async () => ({ rejected: [], settled: async () => {} });
+  const batch = { channel: 'test', account: 'test', events: [] };
   const kept = guarded(channel, () => isHolder);
   const all = async () => [
     (await kept.send({} as never, {} as never, {} as never)).kind,
     (await kept.edit?.({} as never, '1', {} as never, {} as never))?.kind,
     await kept.remove?.({} as never, '1', {} as never),
   ];
+  await kept.start(async () => ({ rejected: [], settled: async () => {} }), new AbortController().signal);
+  await receive(batch);
   expect(await all()).toEqual(['sent', 'sent', true]);
   isHolder = false;
   expect(await all()).toEqual(['unreachable', 'unreachable', false]);
+  await expect(receive(batch)).rejects.toThrow('the lease of this gateway has run out');
   expect(sent).toEqual(['send', 'edit', 'remove']);
   expect([kept.name, kept.react]).toEqual(['test', undefined]);
 });

@@ -31,12 +31,17 @@ describeWithPostgres('nodes of a store', () => {
   /** As if that much time had passed for the database. */
   const runOut = () => server.query('update node set until = 0; update lease set until = 0', url);
   const on = (which: Nodes | undefined) => which as Nodes;
-  const held = async (which: Nodes | undefined, node: typeof A, leaseMs = LONG, leases = ALL) => {
-    const kept = await on(which).keep(node, leases, leaseMs);
-    return (
-      kept && (kept.isHolder ? kept.leases.map(({ fence }) => fence) : kept.leases.map((each) => each.node))
-    );
+  const wish = (leases = ALL) => ({
+    leases,
+    shared: leases.filter((each) => each.startsWith('channel:')),
+  });
+  /** What it holds now, each with its fence. */
+  const held = async (which: Nodes | undefined, node: typeof A, leases = ALL, leaseMs = LONG) => {
+    const kept = await on(which).keep(node, wish(leases), leaseMs);
+    return kept?.held.map(({ name, fence }) => `${name} ${fence}`).sort();
   };
+  const join = (leaseMs = LONG) =>
+    Promise.all([on(a).join(A, '1.0', leaseMs), on(b).join(B, '1.0', leaseMs)]);
 
   it('a name is one living process, and the same process may come again', async () => {
     expect(await on(a).join(A, '1.0', LONG)).toBeNull();
@@ -49,46 +54,78 @@ describeWithPostgres('nodes of a store', () => {
     await runOut();
     expect(await on(a).living()).toEqual([]);
     expect(await on(b).join({ name: 'a', token: 'other' }, '1.0', LONG)).toBeNull();
-    expect(await held(a, A)).toBeNull();
+    expect(await held(a, A)).toBeUndefined();
   });
 
-  it('all leases are one’s or none, until they run out; a fence grows with each holder', async () => {
-    for (const [which, node] of [
-      [a, A],
-      [b, B],
-    ] as const)
-      await on(which).join(node, '1.0', LONG);
-    expect(await held(a, A, LONG, ['jobs'])).toEqual([1]);
-    expect(await held(b, B)).toEqual(['a']);
+  it('each lease is one’s until it runs out; a fence grows with each holder', async () => {
+    await join();
+    expect(await held(a, A, ['jobs'])).toEqual(['jobs 1']);
+    expect(await held(b, B)).toEqual(['channel:test 1']);
+    expect(await on(a).keep(A, wish(), LONG)).toMatchObject({
+      held: [{ name: 'jobs', node: 'a' }],
+      others: [{ name: 'channel:test', node: 'b', fence: 1 }],
+      asked: null,
+    });
     expect(await on(a).living()).toMatchObject([
       { name: 'a', holds: ['jobs'] },
-      { name: 'b', holds: [] },
+      { name: 'b', holds: ['channel:test'] },
     ]);
-    expect(await held(a, A, LONG)).toEqual([1, 1]);
-    expect(await held(a, A, LONG)).toEqual([1, 1]);
     await runOut();
     await on(b).join(B, '1.0', LONG);
-    expect(await held(b, B)).toEqual([2, 2]);
-    expect(await held(a, A)).toEqual(['b', 'b']);
+    expect(await held(b, B)).toEqual(['channel:test 2', 'jobs 2']);
+    expect(await held(a, A)).toEqual([]);
   });
 
-  it('what one gives up is free at once, and what ran out is taken anew', async () => {
-    for (const [which, node] of [
-      [a, A],
-      [b, B],
-    ] as const)
-      await on(which).join(node, '1.0', LONG);
+  it('without a wish, it keeps what it holds; with one, it gives up the rest', async () => {
+    await join();
+    await held(a, A);
+    expect((await on(a).keep(A, null, LONG))?.held.map(({ name }) => name).sort()).toEqual(ALL);
+    expect(await on(b).keep(B, null, LONG)).toMatchObject({ held: [] });
+    expect(await held(a, A, ['jobs'])).toEqual(['jobs 1']);
+    expect(await held(b, B)).toEqual(['channel:test 2']);
+  });
+
+  it('what one gives up is free at once', async () => {
+    await join();
     await held(a, A);
     await on(a).leave(A);
     expect(await on(b).living()).toMatchObject([{ name: 'b' }]);
-    expect(await held(b, B, LONG)).toEqual([2, 2]);
-    expect(await held(b, B, LONG)).toEqual([2, 2]);
+    expect(await held(b, B)).toEqual(['channel:test 2', 'jobs 2']);
+    expect(await held(b, B)).toEqual(['channel:test 2', 'jobs 2']);
   });
 
-  it('of many who want them at once, one holds them', async () => {
+  it('of many who want them at once, one holds each', async () => {
     const many = Array.from({ length: 8 }, (_, n) => ({ name: `n${n}`, token: `t${n}` }));
     await Promise.all(many.map((node, n) => on([a, b][n % 2]).join(node, '1.0', LONG)));
-    const kept = await Promise.all(many.map((node, n) => on([a, b][n % 2]).keep(node, ALL, LONG)));
-    expect(kept.filter((each) => each?.isHolder)).toHaveLength(1);
+    const kept = await Promise.all(many.map((node, n) => on([a, b][n % 2]).keep(node, wish(), LONG)));
+    expect(kept.flatMap((each) => each?.held.map(({ name }) => name)).sort()).toEqual(ALL);
+  });
+
+  it('one that has fewer channels asks for the last one of the other, once it has lived for a lease', async () => {
+    const channels = ['channel:one', 'channel:two', 'channel:three', 'jobs'];
+    await join();
+    await held(a, A, channels);
+    const bare = await on(b).keep(B, wish(channels), LONG);
+    expect([bare?.held, (await on(a).keep(A, wish(channels), LONG))?.asked]).toEqual([[], null]);
+    await server.query('update node set since = 0', url);
+    await held(b, B, channels);
+    expect((await on(a).keep(A, null, LONG))?.asked).toBe('channel:three');
+    await on(a).hand(A, 'channel:three', LONG);
+    expect(await held(b, B, channels)).toEqual(['channel:three 2']);
+    // One more would make it the richer one.
+    expect(await on(a).keep(A, wish(channels), LONG)).toMatchObject({ asked: null });
+    expect(await held(a, A, channels)).toEqual(['channel:one 1', 'channel:two 1', 'jobs 1']);
+  });
+
+  it('nothing is handed to one that asked and died', async () => {
+    await join();
+    const channels = ['channel:one', 'channel:two'];
+    await held(a, A, channels);
+    await server.query('update node set since = 0', url);
+    await held(b, B, channels);
+    await on(b).leave(B);
+    expect((await on(a).keep(A, null, LONG))?.asked).toBeNull();
+    await on(a).hand(A, 'channel:two', LONG);
+    expect(await held(a, A, channels)).toEqual(['channel:one 1', 'channel:two 1']);
   });
 });

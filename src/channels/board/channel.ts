@@ -60,6 +60,16 @@ export function createBoardChannel({ folder, userName, clock, newId }: BoardChan
     return { kind: 'sent', platformMessageId: `sent-${key}` };
   }
 
+  async function start(given: Receive, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    receive = given;
+    onAbort(signal, () => {
+      receive = null;
+    });
+    state.up();
+    await uploads.tidy();
+  }
+
   return {
     name: BOARD,
     limits: LIMITS,
@@ -67,15 +77,8 @@ export function createBoardChannel({ folder, userName, clock, newId }: BoardChan
     facesAlone: true,
     recognisesResends: true,
     buttons: true,
-    async start(given, signal) {
-      if (signal.aborted) return;
-      receive = given;
-      onAbort(signal, () => {
-        receive = null;
-      });
-      state.up();
-      await uploads.tidy();
-    },
+    start,
+    listen: start,
     async stop() {
       receive = null;
       state.down(null);

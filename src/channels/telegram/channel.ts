@@ -1,7 +1,7 @@
 /** Telegram as a channel: combines receiving (`intake.ts`), sending (`send.ts`) and look-ups. */
 
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { Channel, ChannelHost, CommandDescription, Webhook } from '../../core/channel.js';
+import type { Channel, ChannelHost, CommandDescription, Receive, Webhook } from '../../core/channel.js';
 import { type Clock, onAbort } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
@@ -92,6 +92,7 @@ export function createTelegram(
     async stop() {
       stopping.abort();
       await receiving;
+      await webhook?.idle();
       await photos.idle();
       await presses.idle();
       bots.close();
@@ -108,7 +109,13 @@ export function createTelegram(
   return {
     ...channel,
     ...(options.streaming === 'draft' ? createDrafts(senders) : {}),
-    ...(webhook === null ? {} : { webhook: webhook.webhook }),
+    ...(webhook !== null && {
+      webhook: webhook.webhook,
+      async listen(receive: Receive, until: AbortSignal) {
+        onAbort(until, () => stopping.abort());
+        webhook.take({ host, bot: main, bots, receive, presses, state: createState(clock), signal });
+      },
+    }),
   };
 }
 
@@ -211,6 +218,11 @@ function createWebhook(url: string, secret: string) {
   let receiving: (ReturnType<typeof createStoring> & BotIntake) | null = null;
   const underWay = new Set<Promise<void>>();
 
+  /** Takes the updates that arrive here from now on; the account is asked for its name with the first one. */
+  function take(intake: BotIntake, storing = createStoring(intake)): void {
+    receiving = { ...intake, ...storing };
+  }
+
   /** Keeps the webhook set. Ends when the signal aborts and received updates are stored. Never rejects. */
   async function keep(intake: BotIntake): Promise<void> {
     const { host, signal } = intake;
@@ -219,7 +231,7 @@ function createWebhook(url: string, secret: string) {
     let isSet = false;
     await keepReceiving(intake, async () => {
       await storing.logIn();
-      receiving = { ...intake, ...storing };
+      take(intake, storing);
       if (!isSet) {
         const wanted = { url, secret_token: secret, allowed_updates: ALLOWED_UPDATES };
         await api.call((raw, ended) => raw.setWebhook(wanted, ended), { signal });
@@ -233,6 +245,10 @@ function createWebhook(url: string, secret: string) {
       isSet = false;
       host.log.warn({ channel: 'telegram' }, "the bot's webhook was removed or replaced; setting it again");
     });
+    await idle();
+  }
+
+  async function idle(): Promise<void> {
     await Promise.allSettled(underWay);
   }
 
@@ -260,7 +276,7 @@ function createWebhook(url: string, secret: string) {
 
   const secretHeader = 'x-telegram-bot-api-secret-token';
   const webhook: Webhook = { path: '/telegram/webhook', secretHeader, admits, handle };
-  return { webhook, keep };
+  return { webhook, take, keep, idle };
 }
 
 /** Compares digests, so that timing reveals neither content nor length. */

@@ -17,7 +17,7 @@ const TYPING_AFTER_MS = 300;
 const TYPING_EVERY_MS = 4_000;
 
 export function createDeliver(services: BaseServices): Deliver {
-  const { channels, clock, log } = services;
+  const { channels, mine, clock, log } = services;
   const limiters = new Map(
     [...channels.values()].map(({ name, limits }) => [name, createRateLimiter(limits)]),
   );
@@ -68,7 +68,7 @@ export function createDeliver(services: BaseServices): Deliver {
     claimed: { delivery: Delivery; isLast: boolean } | null,
     leave: (() => void) | null,
   ): Promise<void> {
-    const channel = channels.get(channelOf(chatId));
+    const channel = mine.has(channelOf(chatId)) ? channels.get(channelOf(chatId)) : undefined;
     const lane = lanes.get(chatId);
     try {
       if (!channel || stopping.signal.aborted) return;

@@ -5,7 +5,7 @@ import type { Offer } from '../../core/access.js';
 import type { Channel, NewDelivery } from '../../core/channel.js';
 import { leaseOf } from '../../core/clock.js';
 import { describe, sentenceOf } from '../../core/errors.js';
-import { DEFAULT_PERSONA, type PersonaId, type RoomId } from '../../core/ids.js';
+import { channelOf, DEFAULT_PERSONA, type PersonaId, type RoomId } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import { BY_REACTION, type PendingCommand, type StoredCommand } from '../../core/receipt.js';
 import { backoff, mayTry } from '../../core/retry.js';
@@ -35,7 +35,7 @@ export class CommandLane {
 
   run(commands: readonly PendingCommand[]): void {
     for (const { id, room } of commands) {
-      if (this.underWay.has(id)) continue;
+      if (this.underWay.has(id) || !this.services.mine.has(channelOf(room))) continue;
       this.underWay.add(id);
       const lane = (this.lanes.get(room) ?? Promise.resolve())
         .then(() => this.work(id))
@@ -215,8 +215,8 @@ export function refusalKey(channel: string): string {
   return `${channel}.commands.refused`;
 }
 
-/** Registers changed commands in each platform's menu, with retries. Returns at once, with a function that stops it. */
-export function announceCommands({ channels, store, clock, log }: BaseServices): () => Promise<void> {
+/** Registers changed commands in a platform's menu, with retries. Returns at once, with a function that stops it. */
+export function announceCommands({ store, clock, log }: BaseServices, channel: Channel): () => Promise<void> {
   const over = new AbortController();
   const commands = COMMANDS.map(({ name, aliases, description, verbs }) => {
     const shown = { name, aliases, description };
@@ -224,7 +224,7 @@ export function announceCommands({ channels, store, clock, log }: BaseServices):
   });
   const digest = createHash('sha256').update(JSON.stringify(commands)).digest('hex');
 
-  async function announce(channel: Channel): Promise<void> {
+  async function announce(): Promise<void> {
     const key = `${channel.name}.commands`;
     for (let tries = 1; channel.announceCommands && !over.signal.aborted; tries++) {
       try {
@@ -243,9 +243,9 @@ export function announceCommands({ channels, store, clock, log }: BaseServices):
     }
   }
 
-  const announcing = [...channels.values()].map(announce);
+  const announcing = announce();
   return async () => {
     over.abort();
-    await Promise.all(announcing);
+    await announcing;
   };
 }

@@ -56,17 +56,17 @@ export function createScheduler(
   debounceMs: (channel: string) => number,
   runRoom: (run: RoomRun) => Promise<RoomEnd>,
 ) {
-  const { clock, log } = services;
+  const { mine, clock, log } = services;
   const rooms = new Map<RoomId, ScheduledRoom>();
   const idle = createIdle();
   const slots = createSlots(MOST_RUNS);
   const nextPass = createPasses();
   let stopping = false;
 
-  /** null while stopping: new messages stay in the store. */
+  /** null while stopping, and for another gateway's rooms: new messages stay in the store. */
   function roomOf(id: RoomId): ScheduledRoom | null {
     const known = rooms.get(id);
-    if (known || stopping) return known ?? null;
+    if (known || stopping || !mine.has(channelOf(id))) return known ?? null;
     const now = clock.now();
     const free = { cancel: null, run: null, again: false, failures: 0, heldBack: Promise.resolve() };
     const room: ScheduledRoom = { firstWake: now, due: now, ...free };

@@ -1,5 +1,5 @@
 /** The nodes of a store and their leases: rows that run out by the database's clock. PostgreSQL alone has several. */
-import type { HeldLease, LivingNode, NodeName, Nodes } from '../../core/node.js';
+import type { HeldLease, LivingNode, NodeName, Nodes, Wish } from '../../core/node.js';
 import type { Server } from '../db.js';
 import type { PostgresDatabase } from './connection.js';
 
@@ -19,19 +19,52 @@ const ENTER = `
   values ($1, $2, $3, ${NOW}, ${NOW}, ${NOW} + $4)
   on conflict (name) do update set token = excluded.token, version = excluded.version, since = excluded.since,
     seen_at = excluded.seen_at, until = excluded.until`;
+/** Settled: it has lived for a lease, so it is not one that is only being tried. */
 const LIVE_ON = `
-  update node set seen_at = ${NOW}, until = ${NOW} + $3 where name = $1 and token = $2 returning name`;
-const OTHERS = `
-  select name, node, fence from lease where name = any ($1) and token <> $2 and until > ${NOW} order by name`;
-/** The fence stays only while the lease was never free. */
+  update node set seen_at = ${NOW}, until = ${NOW} + $3 where name = $1 and token = $2
+  returning since <= ${NOW} - $3 as "isSettled"`;
+/** Prolongs leases that were held without a gap; of each, whether a living node asks for it. */
+const PROLONG = `
+  update lease set until = ${NOW} + $2 where token = $1 and until > ${NOW}
+  returning name, node, fence, exists (
+    select 1 from node where node.token = lease.asked_by and node.until > ${NOW}) as "isAsked"`;
+const DROP = `update lease set until = 0 where token = $1 and name <> all ($2) and until > ${NOW}`;
+/** The row of a lease stays when it is free, so its fence never falls. */
 const TAKE = `
   insert into lease (name, node, token, fence, until)
   select wanted, $2, $3, 1, ${NOW} + $4 from unnest($1::text[]) as wanted
   on conflict (name) do update set node = excluded.node, token = excluded.token, until = excluded.until,
-    fence = lease.fence + case when lease.token = excluded.token and lease.until > ${NOW} then 0 else 1 end
+    fence = lease.fence + 1, asked_by = null
+  where lease.until <= ${NOW}
   returning name, node, fence`;
+const OTHERS = `
+  select name, node, fence, token, exists (
+    select 1 from node where node.token = lease.asked_by and node.until > ${NOW}) as "isAsked"
+  from lease where token <> $1 and until > ${NOW} order by name`;
+const ASK = 'update lease set asked_by = $2 where name = $1';
+const HAND = `
+  update lease set node = node.name, token = node.token, fence = fence + 1, until = ${NOW} + $3, asked_by = null
+  from node where lease.name = $1 and lease.token = $2 and node.token = lease.asked_by and node.until > ${NOW}`;
 const RELEASE = `update lease set until = 0 where token = $1`;
 const REMOVE = `delete from node where name = $1 and token = $2`;
+
+type OthersLease = HeldLease & { token: string; isAsked: boolean };
+
+/**
+ * The lease to ask for: the last one of the node that holds the most, if it has at least two more. One is asked for at a
+ * time, because the holder ends its work for it.
+ */
+function wantedShare({ shared }: Wish, held: HeldLease[], others: OthersLease[]): string | null {
+  const theirs = others.filter(({ name }) => shared.includes(name));
+  if (theirs.some(({ isAsked }) => isAsked)) return null;
+  const mine = held.filter(({ name }) => shared.includes(name)).length;
+  const of = (token: string) => theirs.filter((each) => each.token === token).length;
+  const most = Math.max(0, ...theirs.map(({ token }) => of(token)));
+  if (most < mine + 2) return null;
+  return (
+    shared.findLast((name) => theirs.some((each) => each.name === name && of(each.token) === most)) ?? null
+  );
+}
 
 export function nodesOn(database: PostgresDatabase): Nodes {
   const inTurn = <T>(work: (query: Query) => Promise<T>) =>
@@ -50,13 +83,23 @@ export function nodesOn(database: PostgresDatabase): Nodes {
         const living = await query<LivingNode>(LIVING);
         return living.find((each) => each.name === name) ?? null;
       }),
-    keep: ({ name, token }, leases, leaseMs) =>
+    keep: ({ name, token }, wish, leaseMs) =>
       inTurn(async (query) => {
-        if ((await query(LIVE_ON, [name, token, leaseMs])).length === 0) return null;
-        const others = await query<HeldLease>(OTHERS, [leases, token]);
-        if (others.length > 0) return { isHolder: false, leases: others };
-        return { isHolder: true, leases: await query<HeldLease>(TAKE, [leases, name, token, leaseMs]) };
+        const [alive] = await query<{ isSettled: boolean }>(LIVE_ON, [name, token, leaseMs]);
+        if (alive === undefined) return null;
+        if (wish !== null) await query(DROP, [token, wish.leases]);
+        const kept = await query<HeldLease & { isAsked: boolean }>(PROLONG, [token, leaseMs]);
+        const asked = kept.find(({ isAsked }) => isAsked)?.name ?? null;
+        if (wish === null) return { held: kept, others: [], asked };
+        const taken = await query<HeldLease>(TAKE, [wish.leases, name, token, leaseMs]);
+        const held = [...kept, ...taken];
+        const others = await query<OthersLease>(OTHERS, [token]);
+        const share = alive.isSettled ? wantedShare(wish, held, others) : null;
+        if (share !== null) await query(ASK, [share, token]);
+        return { held, others, asked };
       }),
+    hand: ({ token }, lease, leaseMs) =>
+      inTurn(async (query) => void (await query(HAND, [lease, token, leaseMs]))),
     leave: ({ name, token }: NodeName) =>
       inTurn(async (query) => {
         await query(RELEASE, [token]);

@@ -1,0 +1,1 @@
+ALTER TABLE "lease" ADD COLUMN "asked_by" text;
