@@ -52,47 +52,16 @@ const RETRY_MS = 1_000;
 /** For what was begun when the end came. */
 const REST_MS = 2_000;
 
-export function createGateway(parts: GatewayParts) {
-  const { store, owner, channels, leases, leased, mine, conversation, tasks, clock, log } = parts;
-  const intake = new AbortController();
-  const { signal } = intake;
+/** Begins with what this gateway holds leases for, and with more when a lease comes. One thing begins at a time. */
+function createTaking(parts: GatewayParts, signal: AbortSignal, lookAround: () => void) {
+  const { store, owner, channels, leases, leased, mine, conversation, clock, log } = parts;
   const names = [...channels.keys()];
   const held = new Set<string>();
   const begun = new Set<Duty>();
   const ending: (() => Promise<void>)[] = [];
-  /** One thing begins at a time. */
   const inTurn = createMutex();
   let isUp = false;
   let takingUp: Promise<unknown> = Promise.resolve();
-  let unwatchStore = () => {};
-  let stopLooking = () => {};
-  let stopped: Promise<void> | null = null;
-
-  const isHeld = (lease: string | undefined) => lease === undefined || held.has(lease);
-  const isReady = (name: string) => !leased.has(name) || held.has(channelLease(name));
-
-  async function start(): Promise<void> {
-    for (const lease of await leases.begin(taken)) held.add(lease);
-    await inTurn(() => takeUp(names.filter(isReady)));
-    unwatchStore = store.watch(lookAround);
-    stopLooking = clock.after(LOOK_EVERY_MS, lookAgain);
-    for (const channel of channels.values())
-      if (!mine.has(channel.name)) await channel.listen?.(conversation.receive, signal);
-    const firstMessages = clock.sleep(FIRST_MESSAGES_MS);
-    for (const prepare of parts.prepare) {
-      // Pending sends and incoming messages go first.
-      await setImmediate();
-      prepare();
-    }
-    // Starting the rest blocks the event loop for tens of milliseconds: replies and acknowledgements go first.
-    await firstMessages;
-    await orAfter(Promise.all(names.map(conversation.idle)), BACKGROUND_WITHIN_MS, clock);
-    await inTurn(beginDuties);
-    if (signal.aborted) return;
-    log.info({ channels: [...mine] }, 'coterie is up');
-    // Loads the code of tasks, which nothing waits for.
-    await tasks.start();
-  }
 
   /** Works for the chats of these channels from now on, after what was left there. */
   async function takeUp(wanted: string[]): Promise<void> {
@@ -107,17 +76,12 @@ export function createGateway(parts: GatewayParts) {
     isUp = true;
     for (const duty of parts.background) {
       if (signal.aborted) return;
-      if (begun.has(duty) || !isHeld(duty.lease)) continue;
+      if (begun.has(duty) || (duty.lease !== undefined && !held.has(duty.lease))) continue;
       begun.add(duty);
       const end = await duty.begin();
       if (signal.aborted) return end();
       ending.push(end);
     }
-  }
-
-  function taken(lease: string): void {
-    held.add(lease);
-    takingUp = inTurn(() => workUnder(lease));
   }
 
   async function workUnder(lease: string): Promise<void> {
@@ -134,6 +98,56 @@ export function createGateway(parts: GatewayParts) {
         await clock.sleep(RETRY_MS, signal);
       }
     }
+  }
+
+  return {
+    ending,
+    /** Takes up what is held at once; the other channels only listen. */
+    async start(): Promise<void> {
+      const now = await leases.begin((lease) => {
+        held.add(lease);
+        takingUp = inTurn(() => workUnder(lease));
+      });
+      for (const lease of now) held.add(lease);
+      const isReady = (name: string) => !leased.has(name) || held.has(channelLease(name));
+      await inTurn(() => takeUp(names.filter(isReady)));
+      for (const channel of channels.values())
+        if (!mine.has(channel.name)) await channel.listen?.(conversation.receive, signal);
+    },
+    beginDuties: () => inTurn(beginDuties),
+    /** Resolves when nothing is being begun. */
+    rested: () => takingUp,
+  };
+}
+
+export function createGateway(parts: GatewayParts) {
+  const { store, owner, channels, leases, mine, conversation, tasks, clock, log } = parts;
+  const intake = new AbortController();
+  const { signal } = intake;
+  const taking = createTaking(parts, signal, lookAround);
+  let unwatchStore = () => {};
+  let stopLooking = () => {};
+  let stopped: Promise<void> | null = null;
+
+  async function start(): Promise<void> {
+    await taking.start();
+    unwatchStore = store.watch(lookAround);
+    stopLooking = clock.after(LOOK_EVERY_MS, lookAgain);
+    const firstMessages = clock.sleep(FIRST_MESSAGES_MS);
+    for (const prepare of parts.prepare) {
+      // Pending sends and incoming messages go first.
+      await setImmediate();
+      prepare();
+    }
+    // Starting the rest blocks the event loop for tens of milliseconds: replies and acknowledgements go first.
+    await firstMessages;
+    const idle = Promise.all([...channels.keys()].map(conversation.idle));
+    await orAfter(idle, BACKGROUND_WITHIN_MS, clock);
+    await taking.beginDuties();
+    if (signal.aborted) return;
+    log.info({ channels: [...mine] }, 'coterie is up');
+    // Loads the code of tasks, which nothing waits for.
+    await tasks.start();
   }
 
   /** Resumes work that another process has stored or abandoned, and work that failed before. */
@@ -157,9 +171,9 @@ export function createGateway(parts: GatewayParts) {
     const endOf = (what: string, end: Promise<void>) =>
       end.catch((error) => log.warn({ why: describe(error) }, `${what} did not end well`));
     await Promise.all([conversation.stop(withinMs), endOf('the tasks', tasks.stop(withinMs))]);
-    await orAfter(takingUp, REST_MS, clock);
+    await orAfter(taking.rested(), REST_MS, clock);
     for (const channel of channels.values()) await endOf(channel.name, channel.stop());
-    for (const end of ending) await endOf('a background part', end());
+    for (const end of taking.ending) await endOf('a background part', end());
     await endOf('the store', store.close());
   }
 

@@ -266,11 +266,9 @@ function createEnds({ log, stop, show }: OpenedRun, role: Role) {
     async next(reload: () => Promise<LoadedConfig>): Promise<Next> {
       for (;;) {
         if (ended !== null) return ended;
-        if (termOver !== null) {
-          const end = termOver;
-          termOver = null;
-          return { kind: 'term over', end };
-        }
+        const end = termOver;
+        termOver = null;
+        if (end !== null) return { kind: 'term over', end };
         if (isChanged) {
           isChanged = false;
           try {

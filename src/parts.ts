@@ -156,12 +156,10 @@ export async function createParts(options: GatewayOptions) {
   });
   const links = createLinks();
   const lent = { store, personas, portraits, audit, log, show: options.show, linking: links.show };
-  const { node } = options;
   const platforms = options.platforms ? await createPlatforms(config, lent) : [];
-  const wish = wishOf(config);
-  const leases = node === null ? soleLeases(wish.leases) : leasesOf(node, wish, options.onTermOver);
-  const serving = platforms.map((each) => guarded(each, () => leases.holds(channelLease(each.name))));
   const desk = options.platforms ? createBoard(config) : null;
+  const share = shareOf(config, options, platforms, desk);
+  const { serving } = share;
   const own = [desk, options.terminal].filter((channel) => channel !== null);
   const channels = new Map([...serving, ...own].map((channel) => [channel.name, channel]));
   const { rulesFor, labelOf, streams } = channelSettingsOf(config);
@@ -184,8 +182,6 @@ export async function createParts(options: GatewayOptions) {
     newCallCode,
     metrics,
     redact: clean,
-    /** Platforms only; `channels` also has the page and the terminal. */
-    serving,
     links,
     channels,
     /** The channel of the page; null without the HTTP listener. */
@@ -193,10 +189,7 @@ export async function createParts(options: GatewayOptions) {
     rulesFor,
     labelOf,
     streams,
-    leases,
-    wish,
-    leased: new Set([...serving, ...(desk ? [desk] : [])].map(({ name }) => name)),
-    mine: new Set<string>(),
+    ...share,
     scanner: createScanner(createPatterns(clock, log), Math.random),
     settings: settingsOf(config),
     model: await createModel(config, store, log),
@@ -218,7 +211,29 @@ export async function createParts(options: GatewayOptions) {
   };
 }
 
-/** The leases of a gateway with these `node.roles`. The page's chats follow their turns, so they count for no share. */
+/** This gateway's share of the work among those on one store. */
+function shareOf(
+  config: Config,
+  { node, onTermOver: over }: GatewayOptions,
+  platforms: Channel[],
+  desk: Channel | null,
+) {
+  const wish = wishOf(config);
+  const leases: Leases =
+    node === null
+      ? soleLeases(wish.leases)
+      : { ...node, begin: (taken) => node.begin({ wish, taken, over }) };
+  return {
+    wish,
+    leases,
+    /** Platforms only; `channels` also has the page and the terminal. */
+    serving: platforms.map((each) => guarded(each, () => leases.holds(channelLease(each.name)))),
+    leased: new Set([...platforms, ...(desk ? [desk] : [])].map(({ name }) => name)),
+    mine: new Set<string>(),
+  };
+}
+
+/** The leases of a gateway with these `node.roles`. The page's chats cost little, so they count for no share. */
 function wishOf({ channels, node: { roles } }: Config): Wish {
   const shared = roles.includes('channels')
     ? PLATFORMS.filter((name) => channels[name] !== null).map(channelLease)
@@ -226,10 +241,6 @@ function wishOf({ channels, node: { roles } }: Config): Wish {
   const turns = roles.includes('turns') ? [channelLease(BOARD)] : [];
   const jobs = roles.includes('jobs') ? ['jobs', 'journal', 'upkeep'] : [];
   return { leases: [...shared, ...turns, ...jobs], shared };
-}
-
-function leasesOf(node: Node, wish: Wish, over: (end: TermEnd) => void): Leases {
-  return { ...node, begin: (taken) => node.begin({ wish, taken, over }) };
 }
 
 function recordsOf(config: Config, log: Log): Records {

@@ -11,7 +11,7 @@ import { createMutex } from '../core/concurrency.js';
 import { describe, Fault } from '../core/errors.js';
 import { readIfThere } from '../core/file-access.js';
 import type { Log } from '../core/log.js';
-import type { HeldLease, Kept, Nodes, Wish } from '../core/node.js';
+import type { HeldLease, Kept, NodeName, Nodes, Wish } from '../core/node.js';
 import { writeWhole } from '../core/write-whole.js';
 
 export interface NodeOptions {
@@ -85,8 +85,9 @@ function createHoldings({ leaseMs, clock, elapsed, log }: NodeOptions) {
   }
 
   return {
+    isAny: () => held.size > 0,
     /** Until a moment before the leases run out; negative without them. */
-    leftMs: () => (held.size === 0 ? Number.NEGATIVE_INFINITY : leftMs()),
+    leftMs,
     holds: (lease: string) => held.has(lease) && leftMs() > 0,
     all: () => (leftMs() > 0 ? [...held.keys()] : []),
     others: () => others,
@@ -117,95 +118,125 @@ function createHoldings({ leaseMs, clock, elapsed, log }: NodeOptions) {
   };
 }
 
-/** Throws Fault `already_running` if another process lives under the name. */
-export async function enterNode(options: NodeOptions) {
-  const { nodes, name, version, leaseMs, clock, elapsed, log } = options;
-  const me = { name, token: await tokenIn(options.folder) };
-  const holdings = createHoldings(options);
-  const over = new AbortController();
-  let term: NodeTerm | null = null;
-  /** Counts losses: an answer that was asked for before one says nothing about the time after it. */
-  let losses = 0;
-  let wake = () => {};
-  const inTurn = createMutex();
+type Holdings = ReturnType<typeof createHoldings>;
 
-  async function join(): Promise<void> {
-    const other = await nodes.join(me, version, leaseMs);
+/** Keeps the node and its leases alive, and ends the term when they are lost or asked for. */
+class Heart {
+  readonly over = new AbortController();
+  private readonly inTurn = createMutex();
+  private term: NodeTerm | null = null;
+  /** Counts losses: an answer that was asked for before one says nothing about the time after it. */
+  private losses = 0;
+  private wake = () => {};
+
+  constructor(
+    private readonly me: NodeName,
+    private readonly holdings: Holdings,
+    private readonly options: NodeOptions,
+  ) {}
+
+  async join(): Promise<void> {
+    const { nodes, name, version, leaseMs } = this.options;
+    const other = await nodes.join(this.me, version, leaseMs);
     if (other === null) return;
     const since = new Date(other.since).toISOString();
     const what = `A coterie named ${name} lives on this store since ${since}. Stop it, or set another node.name.`;
     throw new Fault('already_running', what);
   }
 
-  function end(how: TermEnd): void {
-    const ended = term;
-    term = null;
-    ended?.over(how);
+  /** Begins a term. What the first look finds is not told: the caller asks for it. */
+  async begin(next: NodeTerm): Promise<void> {
+    const begun: NodeTerm = { ...next, taken() {} };
+    this.term = begun;
+    await this.inTurn(() => this.keep());
+    begun.taken = next.taken;
+    this.wake();
   }
 
-  function lose(): void {
-    losses += 1;
-    holdings.lose();
-    end({ kind: 'lost' });
+  rest(): void {
+    this.term = null;
   }
 
-  /** Prolongs what is held, and takes what is wanted. Returns the leases that are new. */
-  const keep = () => inTurn(keepNow);
-
-  async function keepNow(): Promise<string[]> {
-    const [asked, before, wish] = [elapsed(), losses, term?.wish ?? null];
-    const found = await nodes.keep(me, wish, leaseMs);
-    if (before !== losses || over.signal.aborted) return [];
-    if (found === null) {
-      if (holdings.all().length > 0) lose();
-      await join();
-      return [];
-    }
-    const come = holdings.learn(found, wish?.leases ?? [], asked);
-    if (holdings.leftMs() <= 0 && found.held.length > 0) lose();
-    else if (found.asked !== null) end({ kind: 'asked', lease: found.asked });
-    return come;
-  }
-
-  async function lookAgain(): Promise<void> {
-    try {
-      for (const lease of await keep()) term?.taken(lease);
-    } catch (error) {
-      if (error instanceof Fault && error.code === 'already_running') return end({ kind: 'failed', error });
-      const fields = { event: 'lease not kept', why: describe(error) };
-      log.warn(fields, 'a lease could not be kept; trying again');
-      await clock.sleep(LOOK_EVERY_MS, over.signal);
+  /** Looks until the end. A database that is away is waited for longer than a lease lasts, so a loss is not waited for. */
+  async live(): Promise<void> {
+    const { holdings, over } = this;
+    const { clock } = this.options;
+    let looking: Promise<void> | null = null;
+    while (!over.signal.aborted) {
+      const woken = new AbortController();
+      this.wake = () => woken.abort(OVER);
+      await clock.sleep(this.untilNextLook(), AbortSignal.any([over.signal, woken.signal]));
+      if (over.signal.aborted) return;
+      looking ??= this.look().finally(() => {
+        looking = null;
+      });
+      if (!holdings.isAny()) await looking;
+      else await orAfter(looking, Math.max(0, holdings.leftMs()), clock, over.signal);
+      if (holdings.isAny() && holdings.leftMs() <= 0) this.lose();
     }
   }
 
-  function untilNextLook(): number {
-    const wanted = term?.wish.leases ?? [];
-    const isComplete = term === null || wanted.every(holdings.holds);
+  private untilNextLook(): number {
+    const { term, holdings } = this;
+    const { leaseMs } = this.options;
+    const isComplete = term === null || term.wish.leases.every(holdings.holds);
     const usual = isComplete ? leaseMs / 3 : Math.min(LOOK_EVERY_MS, leaseMs / 3);
     const left = holdings.leftMs();
     return left > 0 ? Math.min(usual, left) : usual;
   }
 
-  /** Looks until the end. A database that is away is waited for longer than a lease lasts, so a loss is not waited for. */
-  async function live(): Promise<void> {
-    let looking: Promise<void> | null = null;
-    while (!over.signal.aborted) {
-      const woken = new AbortController();
-      wake = () => woken.abort(OVER);
-      await clock.sleep(untilNextLook(), AbortSignal.any([over.signal, woken.signal]));
-      if (over.signal.aborted) return;
-      looking ??= lookAgain().finally(() => {
-        looking = null;
-      });
-      const left = holdings.leftMs();
-      if (left === Number.NEGATIVE_INFINITY) await looking;
-      else await orAfter(looking, Math.max(0, left), clock, over.signal);
-      if (holdings.leftMs() <= 0 && holdings.leftMs() !== Number.NEGATIVE_INFINITY) lose();
+  private async look(): Promise<void> {
+    const { clock, log } = this.options;
+    try {
+      for (const lease of await this.inTurn(() => this.keep())) this.term?.taken(lease);
+    } catch (error) {
+      if (error instanceof Fault && error.code === 'already_running')
+        return this.end({ kind: 'failed', error });
+      const fields = { event: 'lease not kept', why: describe(error) };
+      log.warn(fields, 'a lease could not be kept; trying again');
+      await clock.sleep(LOOK_EVERY_MS, this.over.signal);
     }
   }
 
-  await join();
-  void live();
+  /** Prolongs what is held, and takes what is wanted. Returns the leases that are new. */
+  private async keep(): Promise<string[]> {
+    const { holdings, losses } = this;
+    const { nodes, elapsed, leaseMs } = this.options;
+    const [asked, wish] = [elapsed(), this.term?.wish ?? null];
+    const found = await nodes.keep(this.me, wish, leaseMs);
+    if (losses !== this.losses || this.over.signal.aborted) return [];
+    if (found === null) {
+      if (holdings.isAny()) this.lose();
+      await this.join();
+      return [];
+    }
+    const come = holdings.learn(found, wish?.leases ?? [], asked);
+    if (holdings.isAny() && holdings.leftMs() <= 0) this.lose();
+    else if (found.asked !== null) this.end({ kind: 'asked', lease: found.asked });
+    return come;
+  }
+
+  private lose(): void {
+    this.losses += 1;
+    this.holdings.lose();
+    this.end({ kind: 'lost' });
+  }
+
+  private end(how: TermEnd): void {
+    const { term } = this;
+    this.term = null;
+    term?.over(how);
+  }
+}
+
+/** Throws Fault `already_running` if another process lives under the name. */
+export async function enterNode(options: NodeOptions) {
+  const { nodes, name, version, leaseMs, clock, log } = options;
+  const me = { name, token: await tokenIn(options.folder) };
+  const holdings = createHoldings(options);
+  const heart = new Heart(me, holdings, options);
+  await heart.join();
+  void heart.live();
   return {
     name,
     version,
@@ -213,17 +244,12 @@ export async function enterNode(options: NodeOptions) {
     /** The node that holds the lease, if it is another. */
     heldBy: (lease: string) => holdings.others().find((each) => each.name === lease)?.node ?? null,
     /** Begins a term: takes what is free. Returns what is held after the first look. Throws Fault `already_running`. */
-    async begin(next: NodeTerm): Promise<string[]> {
-      term = { ...next, taken() {} };
-      await keep();
-      if (term !== null) term.taken = next.taken;
-      wake();
+    async begin(term: NodeTerm): Promise<string[]> {
+      await heart.begin(term);
       return holdings.all();
     },
     /** Ends the term; what is held stays, and nothing more is taken. */
-    rest(): void {
-      term = null;
-    },
+    rest: () => heart.rest(),
     /** Hands on a lease that another gateway asked for. Its work here is over. */
     async hand(lease: string): Promise<void> {
       holdings.giveUp(lease);
@@ -231,8 +257,8 @@ export async function enterNode(options: NodeOptions) {
     },
     /** Another may work at once. Best effort: else it may when the leases run out. */
     async leave(): Promise<void> {
-      term = null;
-      over.abort(OVER);
+      heart.rest();
+      heart.over.abort(OVER);
       try {
         await orAfter(nodes.leave(me), LEAVE_MS, clock);
         await nodes.close();

@@ -49,8 +49,8 @@ export function createTelegram(
   const senders = { bots, linkPreviews: options.linkPreviews, clock, log };
   const state = createState(clock);
   const presses = createPresses(log);
-  const isWebhook = mode === 'webhook' && webhookUrl !== null && webhookSecret !== null;
-  const webhook = isWebhook ? createWebhook(webhookUrl, webhookSecret) : null;
+  const isHooked = mode === 'webhook' && webhookUrl !== null && webhookSecret !== null;
+  const webhook = isHooked ? createWebhook(webhookUrl, webhookSecret) : null;
   const stopping = new AbortController();
   const { signal } = stopping;
   const photos = new Photos(host, signal);
@@ -92,9 +92,7 @@ export function createTelegram(
     async stop() {
       stopping.abort();
       await receiving;
-      await webhook?.idle();
-      await photos.idle();
-      await presses.idle();
+      await Promise.all([webhook?.idle(), photos.idle(), presses.idle()]);
       bots.close();
     },
 
@@ -109,12 +107,10 @@ export function createTelegram(
   return {
     ...channel,
     ...(options.streaming === 'draft' ? createDrafts(senders) : {}),
-    ...(webhook !== null && {
+    ...(webhook && {
       webhook: webhook.webhook,
-      async listen(receive: Receive, until: AbortSignal) {
-        onAbort(until, () => stopping.abort());
-        webhook.take({ host, bot: main, bots, receive, presses, state: createState(clock), signal });
-      },
+      listen: async (receive: Receive) =>
+        webhook.take({ host, bot: main, bots, receive, presses, state: createState(clock), signal }),
     }),
   };
 }
