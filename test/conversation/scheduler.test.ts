@@ -38,7 +38,9 @@ describe('slots', () => {
 
 /** A scheduler whose rooms end when they are told to. */
 function bench() {
-  const clock = manualClock();
+  const manual = manualClock();
+  let shiftMs = 0;
+  const clock = { ...manual, now: () => manual.now() + shiftMs };
   const running = new Map<string, { run: RoomRun; end(with_: RoomEnd): void }>();
   const begun: string[] = [];
   const released: string[] = [];
@@ -60,6 +62,9 @@ function bench() {
   );
   return {
     ...{ clock, scheduler, running, begun, released, logged },
+    setClockBack: (ms: number) => {
+      shiftMs -= ms;
+    },
     wake: (...rooms: string[]) => {
       for (const room of rooms) scheduler.wake(room, 'settled');
     },
@@ -69,6 +74,23 @@ function bench() {
     },
   };
 }
+
+it('a room waits no longer because the clock is set back while it runs', async () => {
+  const on = bench();
+  on.wake('test_1');
+  await settle();
+  on.wake('test_1');
+  on.setClockBack(60_000);
+  await on.end('test_1');
+  expect(on.begun).toHaveLength(2);
+  on.setClockBack(60_000);
+  await on.end('test_1', { kind: 'again', afterMs: 1_000 });
+  await on.clock.advance(999);
+  expect(on.begun).toHaveLength(2);
+  await on.clock.advance(1);
+  await settle();
+  expect(on.begun).toHaveLength(3);
+});
 
 it('a hundred rooms run at once; further ones wait for a place', async () => {
   const on = bench();

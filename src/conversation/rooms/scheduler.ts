@@ -41,6 +41,8 @@ const REST_MS = 2_000;
 interface ScheduledRoom {
   firstWake: number;
   due: number;
+  /** The longest wait that was asked for since the last run: nobody waits longer because the clock was set back. */
+  atMost: number;
   /** Cancels the timer of the next run. */
   cancel: (() => void) | null;
   run: RoomRun | null;
@@ -69,7 +71,7 @@ export function createScheduler(
     if (known || stopping || !mine.has(channelOf(id))) return known ?? null;
     const now = clock.now();
     const free = { cancel: null, run: null, again: false, failures: 0, heldBack: Promise.resolve() };
-    const room: ScheduledRoom = { firstWake: now, due: now, ...free };
+    const room: ScheduledRoom = { firstWake: now, due: now, atMost: 0, ...free };
     rooms.set(id, room);
     return room;
   }
@@ -78,7 +80,7 @@ export function createScheduler(
     room.cancel?.();
     room.cancel = null;
     if (stopping) return;
-    const wait = room.due - clock.now();
+    const wait = Math.min(room.due - clock.now(), room.atMost);
     if (wait > 0) room.cancel = clock.after(wait, () => void runNow(id, room));
     else void runNow(id, room);
   }
@@ -86,6 +88,7 @@ export function createScheduler(
   async function runNow(id: RoomId, room: ScheduledRoom): Promise<void> {
     room.cancel = null;
     room.again = false;
+    room.atMost = 0;
     const run = newRun(id);
     room.run = run;
     let end: RoomEnd;
@@ -99,7 +102,10 @@ export function createScheduler(
     }
     room.run = null;
     room.firstWake = clock.now();
-    if (end.kind === 'again') room.due = Math.max(room.due, clock.now() + end.afterMs);
+    if (end.kind === 'again') {
+      room.due = Math.max(room.due, clock.now() + end.afterMs);
+      room.atMost = Math.max(room.atMost, end.afterMs);
+    }
     if (!stopping && (end.kind === 'again' || room.again)) schedule(id, room);
     else rooms.delete(id);
     idle.changed();
@@ -143,6 +149,7 @@ export function createScheduler(
       const debounce = burst === 'settled' ? 0 : debounceMs(channelOf(id));
       const wait = burst === 'album' ? Math.max(debounce, ALBUM_MS) : debounce;
       room.due = Math.max(room.due, Math.min(clock.now() + wait, room.firstWake + wait * LONGEST_BURST));
+      room.atMost = Math.max(room.atMost, wait);
       if (room.run) room.again = true;
       else schedule(id, room);
     },
