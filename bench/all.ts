@@ -11,6 +11,7 @@ const parts = [
   'run',
   'statements',
   ...(own ? ['stores', 'one-message'] : []),
+  'gateways',
   'windows',
   ...(own ? ['markdown', 'lore', 'cards', 'rooms', 'jobs', 'journal', 'tasks'] : []),
   'streaming',

@@ -6,12 +6,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type GatewaySettings, gateway, type Subject } from './bots.js';
-import { median, type Row, table } from './figures.js';
+import { median, type Row } from './figures.js';
 import { layOutGroups } from './fill.js';
 import { coldStart } from './measure.js';
 import { OWN_MAIN, readOptions } from './options.js';
 import { createProcesses } from './processes.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('board-idle');
 const options = readOptions();
 const { quick, own } = options;
 const STARTS = quick ? 5 : 31;

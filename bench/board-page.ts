@@ -9,12 +9,14 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { freePort, gateway } from './bots.js';
-import { median, quantile, type Row, table } from './figures.js';
+import { median, quantile, type Row } from './figures.js';
 import { fill, layOutGroups } from './fill.js';
 import { machine } from './machine.js';
 import { readOptions } from './options.js';
 import { createProcesses } from './processes.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('board-page');
 const options = readOptions();
 const { quick } = options;
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';

@@ -9,12 +9,14 @@ import { join } from 'node:path';
 import { WebSocket } from 'ws';
 import type { LiveAsk } from '../src/board/protocol.js';
 import { freePort, gateway } from './bots.js';
-import { median, type Row, table } from './figures.js';
+import { median, type Row } from './figures.js';
 import { layOutGroups } from './fill.js';
 import { machine } from './machine.js';
 import { readOptions } from './options.js';
 import { createProcesses } from './processes.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('board-route');
 const options = readOptions();
 const { quick } = options;
 const PAGES = 20;

@@ -12,9 +12,11 @@ import { startFakeModel } from '../test/fakes/model.js';
 import { startFakeTelegram } from '../test/fakes/telegram.js';
 import { madeCard } from '../test/harness/cards.js';
 import { eventually, makeHome, run } from '../test/harness/gateway.js';
-import { type Row, table } from './figures.js';
+import type { Row } from './figures.js';
 import { readOptions } from './options.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('cards');
 const { main } = readOptions();
 const TAKEN_AIM_MS = 1_000;
 const NEXT_DOOR_AIM_MS = 1_000;

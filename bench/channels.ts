@@ -7,12 +7,14 @@ import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Row, table } from './figures.js';
+import type { Row } from './figures.js';
 import { machine } from './machine.js';
 import { begin, figures, type Measurable, measure, type Running, type Sizes } from './measure.js';
 import { readOptions } from './options.js';
 import { createProcesses, type PlatformServers } from './processes.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('channels');
 const { quick, node, main: gatewayScript } = readOptions();
 const AIM = 1.5;
 const TOGETHER = 50;

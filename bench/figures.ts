@@ -31,14 +31,14 @@ export function medianOf(values: readonly (number | null)[]): number | null {
 export function table(columns: string[], rows: Row[], ratioAim?: number | null): string {
   const others = ratioAim === undefined ? [] : columns.slice(1);
   const ratios = others.map((name) => (others.length === 1 ? 'ratio' : `÷ ${name}`));
-  const aims = rows.map((row) => row.aim ?? (ratioAim == null ? undefined : { ratio: ratioAim }));
-  const withAims = aims.some((aim) => aim !== undefined);
+  const judged = verdicts(rows, ratioAim);
+  const withAims = judged.some((each) => each !== null);
   const head = ['', ...columns, ...ratios, ...(withAims ? ['aim', ''] : [])];
   const lines = rows.map((row, n) => [
     row.what,
     ...row.values.map((value) => shown(value, row.unit)),
     ...others.map((_, other) => shown(ratio(row, other + 1), '')),
-    ...(withAims ? verdict(row, aims[n]) : []),
+    ...(withAims ? [judged[n]?.bound ?? '', judged[n]?.verdict ?? ''] : []),
   ]);
   const widths = head.map((title, column) =>
     Math.max(title.length, ...lines.map((line) => line[column]?.length ?? 0)),
@@ -57,14 +57,19 @@ function ratio({ values, unit }: Row, other: number): number | null {
   return unit === '/s' ? theirs / ours : ours / theirs;
 }
 
-function verdict(row: Row, aim: Aim | undefined): string[] {
-  if (aim === undefined) return ['', ''];
+/** What each row was to be and whether it is; null for rows without an aim. */
+export function verdicts(rows: Row[], ratioAim?: number | null) {
+  return rows.map((row) => verdict(row, row.aim ?? (ratioAim == null ? undefined : { ratio: ratioAim })));
+}
+
+function verdict(row: Row, aim: Aim | undefined): { bound: string; verdict: string } | null {
+  if (aim === undefined) return null;
   const value = 'ratio' in aim ? ratio(row, row.values.length - 1) : (row.values[0] ?? null);
   const bound = 'ratio' in aim ? `× ${aim.ratio}` : 'atMost' in aim ? `≤ ${aim.atMost}` : `≥ ${aim.atLeast}`;
-  if (value === null) return [bound, 'n/a'];
+  if (value === null) return { bound, verdict: 'n/a' };
   const met =
     'ratio' in aim ? value <= aim.ratio : 'atMost' in aim ? value <= aim.atMost : value >= aim.atLeast;
-  return [bound, met ? 'met' : 'missed'];
+  return { bound, verdict: met ? 'met' : 'missed' };
 }
 
 function shown(value: number | null, unit: Row['unit']): string {

@@ -12,9 +12,11 @@ import type { Log } from '../src/core/log.js';
 import { type ClockParts, createAlarm, look } from '../src/jobs/clock.js';
 import { openSqliteStore } from '../src/store/open.js';
 import { quietMetrics } from '../test/harness/quiet.js';
-import { median, quantile, table } from './figures.js';
+import { median, quantile } from './figures.js';
 import { readOptions } from './options.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('jobs');
 const { quick } = readOptions();
 const LOOKS = quick ? 200 : 2_000;
 const MANY = 10_000;

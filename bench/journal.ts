@@ -12,9 +12,11 @@ import type { JournalWrite } from '../src/core/journal.js';
 import type { Claim, Store } from '../src/core/store.js';
 import { openSqliteStore } from '../src/store/open.js';
 import { begun, CHAT, message, NOW, receive } from '../test/contract/store/words.js';
-import { median, quantile, type Row, table } from './figures.js';
+import { median, quantile, type Row } from './figures.js';
 import { readOptions } from './options.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('journal');
 const { quick } = readOptions();
 const AIM_MS = 1;
 const CALLS = quick ? 500 : 3_000;

@@ -19,9 +19,11 @@ import type { StoredMessage } from '../src/core/transcript.js';
 import { NO_NOTES } from '../src/groups/chat-notes.js';
 import { createLorebooks } from '../src/groups/lorebooks.js';
 import { quietLog } from '../test/harness/quiet.js';
-import { median, quantile, type Row, table } from './figures.js';
+import { median, quantile, type Row } from './figures.js';
 import { readOptions } from './options.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('lore');
 const { quick } = readOptions();
 const TURNS = quick ? 100 : 500;
 /** In the first turns the files are read and made ready. */

@@ -9,9 +9,11 @@ import { TABLE_WIDTH, whatsappText } from '../src/channels/markdown/whatsapp.js'
 import { sendRequest } from '../src/channels/telegram/outbound.js';
 import { terminalText } from '../src/channels/terminal/prompt.js';
 import type { Part } from '../src/core/channel.js';
-import { median, quantile, type Row, table } from './figures.js';
+import { median, quantile, type Row } from './figures.js';
 import { readOptions } from './options.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('markdown');
 const { quick } = readOptions();
 const RUNS = quick ? 40 : 200;
 const BYTES = 100_000;

@@ -102,6 +102,7 @@ export function createProcesses() {
 
   return {
     startServers: () => startRemote<Servers>(SERVERS),
+    startRemote,
     startPlatform: (name: string) => startRemote<PlatformServers>(PLATFORM_SERVERS, [name]),
     startBot,
     async endAll() {

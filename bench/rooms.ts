@@ -10,9 +10,11 @@ import { systemClock } from '../src/core/clock.js';
 import type { Store } from '../src/core/store.js';
 import { openSqliteStore } from '../src/store/open.js';
 import { quietLog } from '../test/harness/quiet.js';
-import { median, table } from './figures.js';
+import { median } from './figures.js';
 import { readOptions } from './options.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('rooms');
 const { quick } = readOptions();
 const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
 const PERSONAS = ['default', 'luna', 'max', 'nova', 'ada'];

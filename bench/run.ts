@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type GatewaySettings, gateway, type Subject, smallBot } from './bots.js';
-import { type Aim, median, type Row, table } from './figures.js';
+import { type Aim, median, type Row } from './figures.js';
 import { fill, layOutGroups } from './fill.js';
 import { machine } from './machine.js';
 import {
@@ -21,7 +21,9 @@ import {
 } from './measure.js';
 import { readOptions } from './options.js';
 import { createProcesses } from './processes.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('run');
 const options = readOptions();
 const { quick, node, own } = options;
 const AIM = 1.5;

@@ -8,11 +8,13 @@ import { join } from 'node:path';
 import type { Answered } from './answers.js';
 import { gateway } from './bots.js';
 import { type Counts, countsOf, readCounts } from './counts.js';
-import { type Row, table } from './figures.js';
+import type { Row } from './figures.js';
 import { layOutGroups } from './fill.js';
 import { readOptions } from './options.js';
 import { createProcesses } from './processes.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('statements');
 const options = readOptions();
 const CHATS = 50;
 const EACH = options.quick ? 4 : 20;

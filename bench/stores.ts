@@ -3,7 +3,6 @@
  * in turns in the same run: one message after the other, and with many chats at once. Without an installed PostgreSQL
  * it is SQLite alone.
  */
-import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,9 +15,12 @@ import { openStoreAt, storeOn } from '../src/store/open.js';
 import { connect } from '../src/store/sqlite/connection.js';
 import { missing, type PostgresServer, startPostgres } from '../test/harness/postgres.js';
 import { quietLog } from '../test/harness/quiet.js';
-import { median, quantile, type Row, table } from './figures.js';
+import { median, quantile, type Row } from './figures.js';
 import { readOptions } from './options.js';
+import { lookInto } from './postgres.js';
+import { resultsOf } from './results.js';
 
+const { table, note } = resultsOf('stores');
 const { quick } = readOptions();
 const CHATS = 50;
 /** Of each kind, after those that warm up. */
@@ -30,7 +32,6 @@ const CPU_AIM = 4.5;
 const TRANSACTIONS_AIM = 0.3;
 const ALONE_AIM_MS = 10;
 const NOW = Date.UTC(2026, 0, 15, 12);
-const TICK_MS = 10;
 const migrations = (name: string) => fileURLToPath(new URL(`../../migrations/${name}`, import.meta.url));
 
 interface Subject {
@@ -144,29 +145,6 @@ function cpuMs(before: NodeJS.CpuUsage): number {
   return (user + system) / 1_000;
 }
 
-/** Processor time of the first process of a server and of its children, also of those that have ended. */
-function processorOf(first: number): number {
-  let ticks = 0;
-  for (const pid of readdirSync('/proc')) {
-    const fields = /^\d+$/.test(pid) ? fieldsOf(pid) : [];
-    const time = (from: number, to: number) =>
-      fields.slice(from, to).reduce((sum, field) => sum + Number(field), 0);
-    if (Number(pid) === first) ticks += time(11, 15);
-    else if (Number(fields[1]) === first) ticks += time(11, 13);
-  }
-  return ticks * TICK_MS;
-}
-
-/** From the state on; empty if the process has ended. */
-function fieldsOf(pid: string | number): string[] {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  } catch {
-    return [];
-  }
-}
-
 interface Counts {
   statements: number;
   transactions: number;
@@ -225,11 +203,9 @@ async function main(server: PostgresServer | null): Promise<void> {
   const subjects = [await subject(null)];
   const counts = [await countedSqlite()];
   if (server) {
-    const [data] = await server.query<{ folder: string }>(
-      `select current_setting('data_directory') as folder`,
-    );
-    const first = Number.parseInt(readFileSync(join(data?.folder ?? '', 'postmaster.pid'), 'utf8'), 10);
-    subjects.unshift(await subject(url ?? null, () => processorOf(first)));
+    const { processorMs, version } = await lookInto(server);
+    note({ postgresql: version });
+    subjects.unshift(await subject(url ?? null, processorMs));
     counts.unshift(await countedPostgres(server));
   }
   for (const round of [aloneIn, togetherIn]) {

@@ -7,11 +7,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gateway, type Subject } from './bots.js';
-import { median, medianOf, type Row, table } from './figures.js';
+import { median, medianOf, type Row } from './figures.js';
 import { layOutGroups } from './fill.js';
 import { readOptions } from './options.js';
 import { type Bot, createProcesses } from './processes.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('streaming');
 const options = readOptions();
 const { quick } = options;
 /** At least four fifths of the throughput. */

@@ -7,11 +7,13 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { type Row, table } from './figures.js';
+import type { Row } from './figures.js';
 import { machine } from './machine.js';
 import { readOptions } from './options.js';
 import { createProcesses, type Processes } from './processes.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('tasks');
 const { node, main } = readOptions();
 const TASKS = 1_000;
 const AT_ONCE = 8;

@@ -6,11 +6,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gateway, type Subject } from './bots.js';
-import { type Row, table } from './figures.js';
+import type { Row } from './figures.js';
 import { layOutGroups } from './fill.js';
 import { readOptions } from './options.js';
 import { type Bot, createProcesses } from './processes.js';
+import { resultsOf } from './results.js';
 
+const { table } = resultsOf('windows');
 const options = readOptions();
 const COST_AIM = 1.3;
 const MEMORY_AIM_MB = 200;
