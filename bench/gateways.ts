@@ -53,7 +53,8 @@ interface Round {
 /** In a term of a lease, with somebody waiting all the time. */
 interface Takeover {
   takenMs: number;
-  silenceMs: number;
+  /** On each platform. */
+  silenceMs: number[];
 }
 
 const processes = createProcesses();
@@ -224,7 +225,7 @@ async function takeover(
   const found = await talking;
   await ended;
   await end(subject);
-  return { takenMs, silenceMs: Math.max(...found.map(({ silenceMs }) => silenceMs)) };
+  return { takenMs, silenceMs: found.map(({ silenceMs }) => silenceMs) };
 }
 
 async function takeovers(server: PostgresServer): Promise<void> {
@@ -240,11 +241,14 @@ async function takeovers(server: PostgresServer): Promise<void> {
         values: [takenMs],
         aim: { atMost },
       });
-      rows.push({
-        what: `${what}: longest time without any answer on a platform`,
-        unit: 'ms',
-        values: [silenceMs],
-      });
+      for (const [n, platform] of PLATFORMS.entries()) {
+        const value = silenceMs[n] ?? null;
+        rows.push({
+          what: `${what}: longest time without an answer on ${platform}`,
+          unit: 'ms',
+          values: [value],
+        });
+      }
     }
   }
   console.log(
