@@ -2,6 +2,7 @@
 import { isOwner } from './conversation/access.js';
 import type { Conversation } from './conversation/conversation.js';
 import { announceCommands } from './conversation/receive/commands.js';
+import type { Channel } from './core/channel.js';
 import { OVER } from './core/clock.js';
 import { once } from './core/concurrency.js';
 import { type ChatId, channelOf } from './core/ids.js';
@@ -14,7 +15,7 @@ import type { Runner } from './delegation/runner.js';
 import type { Duty } from './gateway.js';
 import { startJobs } from './jobs/clock.js';
 import { trimMedia } from './media/files.js';
-import { nodeGauges, sizeGauges } from './operating/metrics.js';
+import { nodeGauges, sizeGauges, storeGauge } from './operating/metrics.js';
 import { startUpkeep } from './operating/upkeep.js';
 import type { Parts } from './parts.js';
 import { foldersOf, PAGE_FILES } from './paths.js';
@@ -115,25 +116,29 @@ async function startListener(
   conversation: Conversation,
   tasks: TaskWiring,
 ): Promise<() => Promise<void>> {
-  const { config, options, store, serving, metrics, sizes, workspace, artifacts, clock, log } = parts;
+  const { config, options, store, serving, metrics, sizes, pulse, workspace, artifacts, clock, log } = parts;
   const { desk, leases, wish, mine, startedAt } = parts;
   const servesPage = config.node.roles.includes('board');
-  const gauges = () => (options.node === null ? [] : nodeGauges(options.node, wish.leases));
+  const stateHere = (channel: Channel) => {
+    const { name } = channel;
+    const elsewhere = { connected: false, since: startedAt, lastError: null };
+    return mine.has(name) ? channel.status() : { ...elsewhere, heldBy: leases.heldBy(channelLease(name)) };
+  };
   return options.serve({
     ...config.board,
     // Only platforms count: closing the terminal does not make the gateway unready.
-    ready: () =>
-      Object.fromEntries(
-        serving.map((channel) => {
-          const { name } = channel;
-          const elsewhere = () => ({
-            ...{ connected: false, since: startedAt, lastError: null },
-            heldBy: leases.heldBy(channelLease(name)),
-          });
-          return [name, mine.has(name) ? channel.status() : elsewhere()];
-        }),
-      ),
-    metrics: async () => metrics.render([...sizeGauges(await sizes()), ...gauges()]),
+    ready: async () => {
+      if (!(await pulse())) return null;
+      return Object.fromEntries(serving.map((channel) => [channel.name, stateHere(channel)]));
+    },
+    node: options.node?.name,
+    metrics: async () => {
+      const isUp = await pulse();
+      // Of the whole store: one gateway tells them, so that a sum does not count them twice.
+      const ofStore = isUp && leases.holds('upkeep') ? sizeGauges(await sizes()) : [];
+      const node = { name: config.node.name, version: options.version };
+      return metrics.render([storeGauge(isUp), ...ofStore, ...nodeGauges(node, wish.leases, leases.holds)]);
+    },
     webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
     ...(servesPage && { tasks: await tasks.forPrograms(), workspace, artifacts }),
     // A gateway at which nobody looks does not load them.

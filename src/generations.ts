@@ -17,12 +17,14 @@ import { createGateway, type Gateway } from './gateway.js';
 import { createOutward } from './network/outward.js';
 import { type DataLock, watchLocks } from './operating/lock.js';
 import { createLog, createLogTail, standardError } from './operating/log.js';
+import { createMetrics } from './operating/metrics.js';
 import type { Node, TermEnd } from './operating/node.js';
 import { createLearner } from './operating/redact.js';
 import { createParts, type GatewayOptions } from './parts.js';
 import { foldersOf, hiddenFrom } from './paths.js';
 import { createTerminalChannel } from './platforms.js';
 import { hiddenInLogs } from './secrets.js';
+import { createOutage } from './store/outage.js';
 import { createToolsFor, createToolsReady } from './turn-tools.js';
 
 const STOP_OPENING_MS = 1_000;
@@ -74,6 +76,12 @@ export async function openRun(file: string | undefined, version: string, stop: A
     config,
     log,
     tail,
+    /** Of the process, over all its gateways. */
+    told: {
+      metrics: createMetrics(),
+      outage: createOutage(systemClock, log),
+      elapsed: () => performance.now(),
+    },
     redact: secrets.redact,
     version,
     stop,
@@ -111,6 +119,7 @@ export async function runGateways(run: OpenedRun, role: Role): Promise<void> {
     from: run.from,
     audit,
     log,
+    told: run.told,
     version: run.version,
     show,
     platforms: role.platforms,

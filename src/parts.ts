@@ -47,8 +47,9 @@ import { createMedia } from './media/media.js';
 import { secretsIn } from './models/redact.js';
 import { takeLock } from './operating/lock.js';
 import type { LogTail } from './operating/log.js';
-import { createMetrics, createSizes } from './operating/metrics.js';
+import { type createMetrics, createSizes } from './operating/metrics.js';
 import { guarded, type Node, type TermEnd } from './operating/node.js';
+import { createPulse } from './operating/pulse.js';
 import { createRedactor } from './operating/redact.js';
 import { foldersOf, nodeFolderOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
 import { createBoard, createLinks, createPlatforms, PLATFORMS } from './platforms.js';
@@ -66,6 +67,7 @@ import {
 import { channelSettingsOf, settingsOf } from './settings.js';
 import { createSkills, systemHost } from './skills/skills.js';
 import { openSqliteStore, openStoreAt } from './store/open.js';
+import type { StoreReports } from './store/told.js';
 import { createAgents } from './workspace/agents.js';
 import { withWorkspace } from './workspace/recall-files.js';
 import { createPromptFiles } from './workspace/shown.js';
@@ -87,6 +89,7 @@ export interface GatewayOptions {
   tail: LogTail;
   audit: Audit;
   log: Log;
+  told: StoreReports & { metrics: ReturnType<typeof createMetrics> };
   version: string;
   /** null: no terminal chat. */
   terminal: Channel | null;
@@ -110,8 +113,12 @@ export interface GatewayOptions {
 
 export type Parts = Awaited<ReturnType<typeof createParts>>;
 
-export function openStore(config: Config, log: Log, onLost?: (fault: Fault) => void): Promise<Store> {
-  return openStoreAt(storeOf(config), { ...storeOptions(config, log), ...(onLost && { onLost }) });
+export function openStore(
+  config: Config,
+  log: Log,
+  more?: { told: StoreReports; onLost(fault: Fault): void },
+): Promise<Store> {
+  return openStoreAt(storeOf(config), { ...storeOptions(config, log), ...more });
 }
 
 /** A SQLite file, whatever the configuration says. */
@@ -135,10 +142,11 @@ function jobRulesOf({ schedules }: Config, zone: Zone) {
 
 export async function createParts(options: GatewayOptions) {
   const { config, audit, log, version, owner } = options;
-  const store = await openStore(config, log, options.onLost);
+  const { told, onLost } = options;
+  const store = await openStore(config, log, { told, onLost });
   const zone = createZone(config.timezone);
   const newId = () => uniqueId(clock.now());
-  const metrics = createMetrics();
+  const { metrics } = told;
   const clean = createRedactor([...secretsOf(config), ...secretsIn(process.env)]);
   const files = createFiles(config, store, zone, newId, clean, log);
   const { personas, portraits, archives } = files;
@@ -205,6 +213,7 @@ export async function createParts(options: GatewayOptions) {
     journal: await createJournalOf(config, store, clean, log),
     records: recordsOf(config, log),
     exports: createExports({ folder: foldersOf(config).exports, feed: store, personas, zone, clock }),
+    pulse: createPulse(store, clock),
     sizes: createSizes(store, () => mediaBytes(foldersOf(config).media), clock),
     startedAt,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt },

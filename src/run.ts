@@ -7,7 +7,6 @@ import { describe, Fault } from './core/errors.js';
 import { type OpenedRun, openRun, runGateways, unlessStopped } from './generations.js';
 import { createOutward } from './network/outward.js';
 import { shareLock, takeLock } from './operating/lock.js';
-import { createMetrics } from './operating/metrics.js';
 import { enterNode } from './operating/node.js';
 import { enterData, nodeFolderOf, storeOf } from './paths.js';
 import { PLATFORMS } from './platforms.js';
@@ -44,7 +43,7 @@ export async function start(file: string | undefined, version: string, stop: Abo
 }
 
 /** Only one gateway runs on a `data_dir` with SQLite; on PostgreSQL several share the work. */
-async function takePlace({ config, version, stop, log }: OpenedRun) {
+async function takePlace({ config, version, stop, log, told }: OpenedRun) {
   const { dataDir, store, node } = config;
   const file = join(dataDir, 'gateway.lock');
   const lock = await (store.url === null ? takeLock(file) : shareLock(file));
@@ -59,7 +58,7 @@ async function takePlace({ config, version, stop, log }: OpenedRun) {
     const what = `A coterie named ${node.name} runs on ${dataDir}. Stop it, or set another node.name.`;
     throw new Fault('already_running', what);
   }
-  const nodes = await unlessStopped(openNodes(storeOf(config), { clock: systemClock, log }), stop, log);
+  const nodes = await unlessStopped(openNodes(storeOf(config), { clock: systemClock, log, told }), stop, log);
   const parts = { nodes, folder, version, clock: systemClock, elapsed: () => performance.now(), log };
   const entered = enterNode({ ...node, ...parts });
   return { locks: [lock, own], node: await unlessStopped(entered, stop, log) };
@@ -87,7 +86,7 @@ export async function chat(file: string | undefined, version: string, stop: Abor
 
 /** Computes embeddings for gateways near the GPU, through the queue in Redis. */
 export async function worker(file: string | undefined, version: string, stop: AbortSignal): Promise<void> {
-  const { config, log, loaded } = await openRun(file, version, stop);
+  const { config, log, loaded, told } = await openRun(file, version, stop);
   const { redisUrl, baseUrl, model } = config.embeddings;
   if (redisUrl === null || baseUrl === null || model === null) {
     const needed = { redis_url: redisUrl, base_url: baseUrl, model };
@@ -101,7 +100,7 @@ export async function worker(file: string | undefined, version: string, stop: Ab
   }
   const { startBoard } = await import('./board/listener.js');
   const { runWorker } = await import('./embedding/worker.js');
-  const metrics = createMetrics();
+  const { metrics } = told;
   const board = await startBoard({
     ...config.board,
     ready: () => ({}),

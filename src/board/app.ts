@@ -31,10 +31,14 @@ import { addSessions, type Entrance } from './sign-in.js';
 import { addTasks, STREAM_LIMITS, type StreamLimits } from './tasks.js';
 import { recordWork } from './work.js';
 
+/** `heldBy`: another gateway, which is connected. */
+type ChannelStates = Record<string, ChannelStatus & { heldBy?: string | null }>;
+
 export interface AppOptions extends DoorOptions {
-  /** The state of every configured channel, by name. */
-  /** `heldBy`: another gateway, which is connected. */
-  ready(): Record<string, ChannelStatus & { heldBy?: string | null }>;
+  /** The state of every configured channel, by name; null while the store does not answer. */
+  ready(): ChannelStates | null | Promise<ChannelStates | null>;
+  /** The name of this gateway, where there may be several. */
+  node?: string | undefined;
   /** In Prometheus text format. */
   metrics(): Promise<string>;
   /** An absent part is neither offered nor described. */
@@ -84,18 +88,20 @@ export async function routes(
 
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-const Ready = z.strictObject({
-  status: z.enum(['ready', 'not ready']),
-  channels: z.record(
-    z.string(),
-    z.strictObject({
-      connected: z.boolean(),
-      since: z.iso.datetime(),
-      held_by: z.string().optional().openapi({ description: 'The gateway that is connected instead.' }),
-      last_error: z.string().nullable().optional().openapi({ description: 'Only with the token.' }),
-    }),
-  ),
+const ReadyChannel = z.strictObject({
+  connected: z.boolean(),
+  since: z.iso.datetime(),
+  held_by: z
+    .string()
+    .optional()
+    .openapi({ description: 'The gateway that serves it, where there may be several.' }),
+  last_error: z.string().nullable().optional().openapi({ description: 'Only with the token.' }),
 });
+const Ready = z
+  .object({ status: z.enum(['ready', 'not ready']), channels: z.record(z.string(), ReadyChannel) })
+  .catchall(ReadyChannel)
+  .openapi({ description: 'Each channel by its name, and once more under `channels`.' });
+const NoStore = z.strictObject({ store: z.literal('unavailable') });
 
 function addState(api: BoardApi, options: AppOptions, { door }: Entrance): void {
   const open = { method: 'get' as const, security: [] };
@@ -108,27 +114,28 @@ function addState(api: BoardApi, options: AppOptions, { door }: Entrance): void 
   route(api, {
     ...open,
     path: '/ready',
-    summary: 'Whether every channel is connected, here or at another gateway.',
+    summary: 'Whether the store answers and every channel is connected, here or at another gateway.',
     responses: {
       200: json('All are.', Ready),
-      503: json('One is not.', Ready),
+      503: json('One is not, or the store does not answer.', z.union([Ready, NoStore])),
     },
-  }).answer((context) => {
-    const states = options.ready();
+  }).answer(async (context) => {
+    const states = await options.ready();
+    if (states === null) return reply(503, { store: 'unavailable' });
     // An error may contain internal addresses, which probes do not need.
     const isTrusted = door.isTrusted(context.env.incoming);
-    const channels = Object.entries(states).map(([name, { connected, since, lastError, heldBy }]) => [
-      name,
-      {
-        connected,
-        since: new Date(since).toISOString(),
-        ...(heldBy && { held_by: heldBy }),
-        ...(isTrusted && { last_error: lastError }),
-      },
-    ]);
+    const listed = Object.entries(states).map(([name, { connected, since, lastError, heldBy }]) => {
+      const holder = heldBy ?? (connected ? options.node : undefined);
+      const state = { connected, since: new Date(since).toISOString() };
+      return [
+        name,
+        { ...state, ...(holder && { held_by: holder }), ...(isTrusted && { last_error: lastError }) },
+      ];
+    });
+    const channels = Object.fromEntries(listed);
     const isReady = Object.values(states).every(({ connected, heldBy }) => connected || heldBy);
     const status = isReady ? 'ready' : 'not ready';
-    return reply(isReady ? 200 : 503, { status, channels: Object.fromEntries(channels) });
+    return reply(isReady ? 200 : 503, { ...channels, status, channels });
   });
   route(api, {
     method: 'get',

@@ -10,8 +10,11 @@ export interface Log {
 export interface Metrics {
   count(name: CounterName, labels?: Record<string, string>, by?: number): void;
   /** `seconds` goes to a histogram. */
-  observe(name: HistogramName, seconds: number): void;
+  observe(name: HistogramName, seconds: number, labels?: Record<string, string>): void;
 }
+
+/** The kinds of work that another gateway takes up. */
+export const TAKEN_OVER = ['room', 'command', 'delivery', 'channel', 'task'] as const;
 
 export type CounterName =
   | 'messages_received_total'
@@ -31,11 +34,15 @@ export type CounterName =
   | 'voice_notes_total'
   | 'limited_total'
   | 'passed_over_total'
+  | 'takeovers_total'
+  | 'fenced_writes_total'
+  | 'store_retries_total'
   | 'job_runs_total';
 
 export type HistogramName =
   | 'turn_seconds'
   | 'model_seconds'
   | 'delivery_wait_seconds'
+  | 'store_seconds'
   | 'recall_seconds'
   | 'embedding_seconds';

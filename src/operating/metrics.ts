@@ -5,9 +5,8 @@
 import type { Registry } from 'prom-client';
 import type { Clock } from '../core/clock.js';
 import { once } from '../core/concurrency.js';
-import type { CounterName, HistogramName, Metrics } from '../core/log.js';
+import { type CounterName, type HistogramName, type Metrics, TAKEN_OVER } from '../core/log.js';
 import type { Sizes, UpkeepStore } from '../core/store.js';
-import type { Node } from './node.js';
 
 interface Gauge {
   name: string;
@@ -16,10 +15,17 @@ interface Gauge {
 }
 
 interface Histogram {
-  limits: number[];
+  /** The labels as JSON. */
+  labels: string;
   /** One more than there are limits: the last one is +Inf. */
   counts: number[];
   sum: number;
+}
+
+interface HistogramFamily {
+  help: string;
+  limits: number[];
+  byLabels: Map<string, Histogram>;
 }
 
 const COUNTERS: Record<CounterName, string> = {
@@ -40,29 +46,43 @@ const COUNTERS: Record<CounterName, string> = {
   limited_total: 'Messages not answered because of a limit',
   passed_over_total: 'Updates skipped because they crashed the process each time',
   deliveries_total: 'Delivery attempts by outcome (sent, rejected, failed)',
+  takeovers_total:
+    'Work of a gateway that ended or lost it, taken up here, by kind (room, command, delivery, channel, task)',
+  fenced_writes_total: 'Writes refused because their claim was lost',
+  store_retries_total: 'Work on the database that was tried again, by reason',
   uncertain_sends_total:
     'Checks whether an uncertain message was delivered, by outcome (found, absent, unknown)',
 };
 
+/** Shown from the start, so that the first of them is an increase. */
+const FROM_ZERO: Partial<Record<CounterName, Record<string, string>[]>> = {
+  takeovers_total: TAKEN_OVER.map((kind) => ({ kind })),
+  fenced_writes_total: [{}],
+};
+
 /** With the first and last bucket in seconds. */
-const HISTOGRAMS: Record<HistogramName, [help: string, from: number, to: number]> = {
+const HISTOGRAMS: Record<HistogramName, [help: string, from: number, to: number, isLabelled?: true]> = {
   turn_seconds: ['From claiming a room to its reply', 0.01, 600],
   model_seconds: ['One answer of the model', 0.01, 600],
   recall_seconds: ['One search of memory', 0.001, 10],
   embedding_seconds: ['One request of the worker to the embedding server', 0.01, 60],
   delivery_wait_seconds: ['From a reply being ready to its being sent', 0.001, 60],
+  store_seconds: ['One verb of the store, with its wait for the database', 0.0005, 30, true],
 };
 
 export function createMetrics() {
   /** Values by their labels as JSON. */
   const counters = new Map<string, Map<string, number>>();
-  const histograms = new Map<HistogramName, Histogram>();
-  for (const [name, [, from, to]] of Object.entries(HISTOGRAMS)) {
-    const limits = bucketLimits(from, to);
-    const counts = new Array(limits.length + 1).fill(0);
-    histograms.set(name as HistogramName, { limits, counts, sum: 0 });
+  const histograms = new Map<HistogramName, HistogramFamily>();
+  for (const [name, [help, from, to, isLabelled]] of Object.entries(HISTOGRAMS)) {
+    const family: HistogramFamily = { help, limits: bucketLimits(from, to), byLabels: new Map() };
+    if (!isLabelled) histogramOf(family, '{}');
+    histograms.set(name as HistogramName, family);
   }
   const ofProcess = once(processMetrics);
+  for (const [name, all] of Object.entries(FROM_ZERO)) {
+    counters.set(name, new Map(all.map((labels) => [JSON.stringify(labels), 0])));
+  }
 
   const metrics: Metrics = {
     count(name, labels = {}, by = 1) {
@@ -72,11 +92,12 @@ export function createMetrics() {
       const key = JSON.stringify(labels);
       counters.set(name, values.set(key, (values.get(key) ?? 0) + by));
     },
-    observe(name, seconds) {
-      const histogram = histograms.get(name);
-      if (!Number.isFinite(seconds) || histogram === undefined) return;
-      const found = histogram.limits.findIndex((limit) => seconds <= limit);
-      const index = found < 0 ? histogram.limits.length : found;
+    observe(name, seconds, labels) {
+      const family = histograms.get(name);
+      if (!Number.isFinite(seconds) || family === undefined) return;
+      const histogram = histogramOf(family, labels === undefined ? '{}' : JSON.stringify(labels));
+      const found = family.limits.findIndex((limit) => seconds <= limit);
+      const index = found < 0 ? family.limits.length : found;
       histogram.counts[index] = (histogram.counts[index] ?? 0) + 1;
       histogram.sum += seconds;
     },
@@ -90,9 +111,9 @@ export function createMetrics() {
       const lines = values.map(([labels, value]) => `${labelText(JSON.parse(labels))} ${value}`);
       texts.push(metricText(name, help, 'counter', lines));
     }
-    for (const [name, histogram] of histograms) {
-      const [help] = HISTOGRAMS[name];
-      texts.push(metricText(name, help, 'histogram', histogramLines(histogram)));
+    for (const [name, family] of histograms) {
+      const lines = [...family.byLabels.values()].flatMap((each) => histogramLines(family.limits, each));
+      texts.push(metricText(name, family.help, 'histogram', lines));
     }
     for (const { name, help, values } of gauges) {
       const lines = values.map(({ labels = {}, value }) => `${labelText(labels)} ${value}`);
@@ -127,13 +148,23 @@ function metricText(name: string, help: string, type: string, lines: string[]): 
   return [...head, ...lines.map((line) => `coterie_${name}${line}`)].join('\n');
 }
 
-function histogramLines({ limits, counts, sum }: Histogram): string[] {
+function histogramOf({ limits, byLabels }: HistogramFamily, labels: string): Histogram {
+  let found = byLabels.get(labels);
+  if (found === undefined) {
+    found = { labels, counts: new Array(limits.length + 1).fill(0), sum: 0 };
+    byLabels.set(labels, found);
+  }
+  return found;
+}
+
+function histogramLines(limits: number[], { labels, counts, sum }: Histogram): string[] {
+  const own: Record<string, string> = JSON.parse(labels);
   let total = 0;
-  const buckets = [...limits.map(String), '+Inf'].map((limit, n) => {
+  const buckets = [...limits.map(String), '+Inf'].map((le, n) => {
     total += counts[n] ?? 0;
-    return `_bucket{le="${limit}"} ${total}`;
+    return `_bucket${labelText({ ...own, le })} ${total}`;
   });
-  return [...buckets, `_sum ${sum}`, `_count ${total}`];
+  return [...buckets, `_sum${labelText(own)} ${sum}`, `_count${labelText(own)} ${total}`];
 }
 
 function labelText(labels: Record<string, string>): string {
@@ -182,13 +213,21 @@ export function sizeGauges({ store: { bytes, free, rows, jobs }, media }: Sizes)
   ];
 }
 
-/** Of a gateway among others. */
-export function nodeGauges(node: Node, leases: readonly string[]): Gauge[] {
+export function storeGauge(isUp: boolean): Gauge {
+  return { name: 'store_up', help: 'Whether the store answers', values: [{ value: isUp ? 1 : 0 }] };
+}
+
+/** Of a gateway, perhaps among others. */
+export function nodeGauges(
+  node: { name: string; version: string },
+  leases: readonly string[],
+  holds: (lease: string) => boolean,
+): Gauge[] {
   return [
     {
       name: 'lease_held',
       help: 'Whether this gateway holds the lease',
-      values: leases.map((lease) => ({ labels: { lease }, value: node.holds(lease) ? 1 : 0 })),
+      values: leases.map((lease) => ({ labels: { lease }, value: holds(lease) ? 1 : 0 })),
     },
     {
       name: 'node_info',

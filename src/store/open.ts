@@ -23,6 +23,7 @@ import { receiveStore } from './receive.js';
 import { roomStore } from './rooms.js';
 import { type ConnectOptions, connect } from './sqlite/connection.js';
 import { taskStore } from './tasks.js';
+import { measured } from './told.js';
 import { transcriptStore } from './transcript.js';
 import { approvalStore, turnStore } from './turns.js';
 import { eraseStore, upkeepStore } from './upkeep.js';
@@ -54,7 +55,9 @@ const NODE_CONNECTIONS = 3;
 
 /** Throws Fault `configuration` for a database that cannot be used; else as `openSqliteStore`. */
 export async function openStoreAt(at: StorePlace, options: OpenOptions): Promise<Store> {
-  return at.url === null ? openSqliteStore({ ...options, ...at }) : storeOn(await openServer(at, options));
+  return at.url === null
+    ? openSqliteStore({ ...options, ...at })
+    : portsOn(await openServer(at, options), options);
 }
 
 /** A fully migrated PostgreSQL database. */
@@ -88,11 +91,16 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const db = await connect(options);
   try {
     await migrate(db, options.migrationsFolder);
-    return storeOn(db);
+    return portsOn(db, options);
   } catch (error) {
     await db.close();
     throw error;
   }
+}
+
+function portsOn(db: Database, { told }: OpenOptions): Store {
+  const store = storeOn(db);
+  return told === undefined ? store : measured(store, db, told);
 }
 
 /** All ports on a migrated database: the steps of the route, then the rest. */

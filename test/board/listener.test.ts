@@ -55,15 +55,34 @@ describe('the HTTP listener', () => {
     const { url } = await start({ ready: () => states });
     const before = await fetch(`${url}/ready`);
     expect(before.status).toBe(503);
-    expect(await before.json()).toEqual({
-      status: 'not ready',
-      channels: {
-        terminal: { connected: true, since: '2023-11-14T22:13:20.000Z', last_error: null },
-        telegram: { connected: false, since: '2023-11-14T22:13:21.000Z', last_error: '401: Unauthorized' },
-      },
-    });
+    const channels = {
+      terminal: { connected: true, since: '2023-11-14T22:13:20.000Z', last_error: null },
+      telegram: { connected: false, since: '2023-11-14T22:13:21.000Z', last_error: '401: Unauthorized' },
+    };
+    expect(await before.json()).toEqual({ status: 'not ready', ...channels, channels });
     states.telegram = up;
     expect((await fetch(`${url}/ready`)).status).toBe(200);
+  });
+
+  it('names the gateway that serves each channel, which may be another', async () => {
+    const elsewhere = { ...down, heldBy: 'attic' };
+    const { url } = await start({
+      node: 'kitchen',
+      ready: async () => ({ telegram: elsewhere, discord: up }),
+    });
+    const answer = await fetch(`${url}/ready`);
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toMatchObject({
+      telegram: { connected: false, held_by: 'attic' },
+      discord: { connected: true, held_by: 'kitchen' },
+    });
+  });
+
+  it('is not ready while the store does not answer, and is alive', async () => {
+    const { url } = await start({ ready: async () => null });
+    const answer = await fetch(`${url}/ready`);
+    expect([answer.status, await answer.json()]).toEqual([503, { store: 'unavailable' }]);
+    expect((await fetch(`${url}/health`)).status).toBe(200);
   });
 
   it('tells only who may ask for everything why a channel is not connected', async () => {

@@ -1,6 +1,7 @@
 /** Metrics: counted before anything is loaded, rendered as Prometheus reads them, never in the way. */
 import { describe, expect, it } from 'vitest';
 import { createMetrics } from '../../src/operating/metrics.js';
+import { objections, readMetrics } from '../harness/exposition.js';
 
 async function line(metrics: ReturnType<typeof createMetrics>, start: string): Promise<string | undefined> {
   return (await metrics.render()).split('\n').find((text) => text.startsWith(start));
@@ -19,6 +20,34 @@ describe('metrics', () => {
     expect(await line(metrics, 'coterie_messages_received_total{channel="telegram"}')).toMatch(/ 4$/);
     expect(await line(metrics, 'coterie_turn_seconds_count')).toMatch(/ 2$/);
     expect(await line(metrics, 'process_resident_memory_bytes')).toMatch(/ \d+/);
+  });
+
+  it('can be read by Prometheus, and keeps to its conventions', async () => {
+    const metrics = createMetrics();
+    metrics.count('commands_total', { command: 'a "b"\\\n' });
+    metrics.count('store_retries_total', { reason: 'lock' }, 2);
+    for (const verb of ['hear', 'finish']) metrics.observe('store_seconds', 0.002, { verb });
+    metrics.observe('store_seconds', 31, { verb: 'hear' });
+    const families = readMetrics(await metrics.render());
+    // Those of the process are named by the library.
+    const own = new Map([...families].filter(([name]) => name.startsWith('coterie_')));
+    expect(objections(own)).toEqual([]);
+    expect(families.get('coterie_commands_total')?.samples[0]?.labels).toEqual({ command: 'a "b"\\\n' });
+    const samples = families.get('coterie_store_seconds')?.samples ?? [];
+    const of = (name: string, labels: object) =>
+      samples.find((each) => each.name === name && JSON.stringify(each.labels) === JSON.stringify(labels))
+        ?.value;
+    expect(of('coterie_store_seconds_bucket', { verb: 'hear', le: '0.0025' })).toBe(1);
+    expect(of('coterie_store_seconds_count', { verb: 'hear' })).toBe(2);
+    expect(of('coterie_store_seconds_count', { verb: 'finish' })).toBe(1);
+  });
+
+  it('shows from the start what is alarming from the first of it', async () => {
+    const families = readMetrics(await createMetrics().render());
+    expect(families.get('coterie_fenced_writes_total')?.samples).toMatchObject([{ labels: {}, value: 0 }]);
+    const kinds = families.get('coterie_takeovers_total')?.samples.map(({ labels }) => labels.kind);
+    expect(kinds).toEqual(['room', 'command', 'delivery', 'channel', 'task']);
+    expect(families.get('coterie_turn_seconds')?.samples.at(-1)).toMatchObject({ value: 0 });
   });
 
   it('never throws, whatever it is told', async () => {

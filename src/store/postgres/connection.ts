@@ -5,11 +5,21 @@
 import { type ClientBase, type ClientConfig, Pool, type PoolClient, types } from 'pg';
 import type { Clock } from '../../core/clock.js';
 import { createZone, type Zone } from '../../core/dates.js';
-import { describe, Fault } from '../../core/errors.js';
+import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { backoff } from '../../core/retry.js';
 import { createWatchers, type Database, type Server } from '../db.js';
-import { configurationFault, farewell, isConflict, isGone, poolerFault, storeFault } from './faults.js';
+import { createOutage } from '../outage.js';
+import type { StoreReports } from '../told.js';
+import {
+  configurationFault,
+  farewell,
+  isConflict,
+  isGone,
+  poolerFault,
+  retryReason,
+  storeFault,
+} from './faults.js';
 import { createListener } from './listener.js';
 import { ALONE, createWriter, runVerb } from './writes.js';
 
@@ -28,6 +38,7 @@ export interface PostgresOptions {
   clock: Clock;
   zone?: Zone | undefined;
   log?: Log | undefined;
+  told?: StoreReports | undefined;
   /** Called once, when the database was away for longer than that. */
   onLost?: ((fault: Fault) => void) | undefined;
 }
@@ -42,7 +53,6 @@ const STATEMENT_MS = 60_000;
 const PROBE_MS = 10_000;
 /** A timer's longest time. */
 const NEVER_MS = 2 ** 31 - 1;
-const SAID_EVERY_MS = 60_000;
 
 const CHECK = `
   select current_setting('server_version_num')::int as version, pg_is_in_recovery() as "isReplica",
@@ -70,7 +80,9 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
     ...{ settings: settingsOf(options), clock, isOpen: access.isOpen, watchers: own },
     query: (sql, values) => lend((client) => client.query(sql, values)),
   });
-  const writer = createWriter({ clock, changed: own.changed, wrote: listener.wrote, lend, patiently });
+  const parted = () => options.told?.metrics.count('store_retries_total', { reason: 'batch' });
+  const { wrote } = listener;
+  const writer = createWriter({ clock, changed: own.changed, wrote, parted, lend, patiently });
   // Neither changes anything, so nobody is told.
   const reading = { changed: () => {} };
   const queried = async <Row extends object>(
@@ -132,11 +144,14 @@ const SIZE = 'select pg_database_size(current_database()) as bytes';
 const SNAPSHOT = 'isolation level repeatable read read only';
 
 /** Patience with a database that is away, until the store is closed. */
-function patienceWith({ waitMs = 30_000, clock, log, onLost = () => {} }: PostgresOptions, place: string) {
+function patienceWith(
+  { waitMs = 30_000, clock, log, told, onLost = () => {} }: PostgresOptions,
+  place: string,
+) {
   let isOpen = true;
   let isEnding = false;
   let isLost = false;
-  const outage = outageOf({ place, clock, log });
+  const outage = told?.outage ?? createOutage(clock, log);
   return {
     isOpen: () => isOpen,
     /** From now on a database that is away is not waited for; work that is under way comes to its end. */
@@ -153,12 +168,13 @@ function patienceWith({ waitMs = 30_000, clock, log, onLost = () => {} }: Postgr
         if (!isOpen) throw new Fault('store_unavailable', `${place}: the store was closed`);
         try {
           const result = await work();
-          outage.over();
+          outage.over(place);
           return result;
         } catch (error) {
           if (!isGone(error) && !isConflict(error)) throw storeFault(error, place);
-          if (isGone(error)) outage.note(error);
+          if (isGone(error)) outage.note(error, place);
           if (clock.now() < giveUpAt && !isEnding) {
+            told?.metrics.count('store_retries_total', { reason: retryReason(error) });
             await clock.sleep(backoff(tries, isGone(error) ? 50 : 2, 1_000, Math.random));
             continue;
           }
@@ -298,28 +314,4 @@ export function placeOf(url: string): string {
   const { host, pathname, searchParams } = new URL(url);
   const where = searchParams.get('host') ?? host;
   return `postgres://${where}${pathname}`;
-}
-
-/** Tells the log once that the database is away, then once a minute, and when it is back. */
-function outageOf({ place, clock, log }: { place: string; clock: Clock; log: Log | undefined }) {
-  let since: number | null = null;
-  let saidAt = 0;
-  return {
-    note(error: unknown): void {
-      const now = clock.now();
-      since ??= now;
-      if (now - saidAt < SAID_EVERY_MS) return;
-      saidAt = now;
-      log?.warn(
-        { event: 'store unavailable', why: describe(error), place },
-        'the database does not answer; waiting for it',
-      );
-    },
-    over(): void {
-      if (since === null) return;
-      log?.info({ event: 'store back', after_ms: clock.now() - since, place }, 'the database answers again');
-      since = null;
-      saidAt = 0;
-    },
-  };
 }

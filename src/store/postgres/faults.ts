@@ -4,6 +4,12 @@ import { Fault } from '../../core/errors.js';
 
 /** Serialization failure, deadlock, lock timeout: another transaction was in the way. */
 const CONFLICTS = ['40001', '40P01', '55P03'];
+const REASONS: Record<string, string> = {
+  '40001': 'serialization',
+  '40P01': 'deadlock',
+  '55P03': 'lock',
+  '25006': 'read_only',
+};
 /** Of the library: all connections are in use, or the shared one was given up after an error of another verb. */
 const IN_USE = /^timeout exceeded when trying to connect$|^Client was closed/;
 /** By the time limit of a statement, or by an operator. The others of its transaction are not to blame. */
@@ -36,6 +42,12 @@ export function codeOf(error: unknown): string {
 
 export function isConflict(error: unknown): boolean {
   return CONFLICTS.includes(codeOf(error)) || isInUse(error);
+}
+
+/** In one word, for metrics: why work is tried again. */
+export function retryReason(error: unknown): string {
+  if (isInUse(error)) return 'connections';
+  return REASONS[codeOf(error)] ?? 'unavailable';
 }
 
 function isInUse(error: unknown): boolean {

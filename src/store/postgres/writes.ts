@@ -149,7 +149,10 @@ class WriteQueue {
   private waiting: QueuedWrite[] = [];
   private draining: Promise<void> | null = null;
 
-  constructor(private readonly commit: (writes: readonly QueuedWrite[]) => Promise<unknown[]>) {}
+  constructor(
+    private readonly commit: (writes: readonly QueuedWrite[]) => Promise<unknown[]>,
+    private readonly parted: () => void,
+  ) {}
 
   add<T>(of: WorkedOn, verb: () => Verb<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -181,7 +184,10 @@ class WriteQueue {
     } catch (error) {
       if (batch.length === 1 || (error instanceof Fault && error.code === 'store_unavailable')) {
         for (const { reject } of batch) reject(error);
-      } else for (const write of batch) await this.run([write]);
+      } else {
+        this.parted();
+        for (const write of batch) await this.run([write]);
+      }
     }
   }
 }
@@ -191,6 +197,7 @@ export function createWriter({
   clock,
   changed,
   wrote,
+  parted,
   lend,
   patiently,
 }: {
@@ -199,6 +206,8 @@ export function createWriter({
   changed(table: Watched): void;
   /** Something was committed. */
   wrote(): void;
+  /** One of several writes failed, so each runs again by itself. */
+  parted(): void;
   lend<T>(work: (client: ClientBase) => Promise<T>): Promise<T>;
   /** Repeats work while the database is away. */
   patiently<T>(work: () => Promise<T>): Promise<T>;
@@ -232,7 +241,7 @@ export function createWriter({
     for (const table of tables) changed(table);
     wrote();
     return values;
-  });
+  }, parted);
 
   return {
     add: <T>(of: WorkedOn, verb: () => Verb<T>) => queue.add(of, verb),

@@ -44,6 +44,8 @@ export interface Busy {
   file: string;
   clock: Clock;
   busyTimeoutMs: number;
+  /** Work is tried again. */
+  retried(reason: 'busy' | 'batch'): void;
   /** Why the database can no longer be used; null while it can. */
   ended(): Fault | null;
 }
@@ -54,7 +56,7 @@ function pauseAfter(tries: number): number {
 
 /** Runs `work` outside a transaction, retrying while another process holds the lock. */
 export async function withBusyRetry<T>(
-  { file, clock, busyTimeoutMs, ended }: Busy,
+  { file, clock, busyTimeoutMs, retried, ended }: Busy,
   work: () => T,
 ): Promise<T> {
   const giveUpAt = clock.now() + busyTimeoutMs;
@@ -66,6 +68,7 @@ export async function withBusyRetry<T>(
     } catch (error) {
       if (!hasCode(error, IS_BUSY) || clock.now() >= giveUpAt) throw storeFault(error, file);
     }
+    retried('busy');
     await clock.sleep(pauseAfter(tries));
   }
 }
@@ -113,6 +116,7 @@ export class WriteQueue {
       const now = this.busy.clock.now();
       this.giveUp((write) => write.giveUpAt <= now, this.blockedBy);
       if (this.waiting.length === 0) break;
+      this.busy.retried('busy');
       await this.busy.clock.sleep(pauseAfter(tries));
     }
     this.isDraining = false;
@@ -125,7 +129,10 @@ export class WriteQueue {
       for (const [n, { resolve }] of batch.entries()) resolve(values[n] as never);
       return [];
     } catch (error) {
-      if (!hasCode(error, IS_BUSY)) return this.runEach(batch);
+      if (!hasCode(error, IS_BUSY)) {
+        this.busy.retried('batch');
+        return this.runEach(batch);
+      }
       this.blockedBy = error;
       return batch;
     }

@@ -11,6 +11,7 @@ import type { Log } from '../../core/log.js';
 import { keepHandle } from '../../core/v8.js';
 import { type Ask, createWatchers, type Database, type Verb, type Watched } from '../db.js';
 import { SQLITE, spelled, watchedTable } from '../sql.js';
+import type { StoreReports } from '../told.js';
 import { type Busy, storeFault, WriteQueue, withBusyRetry } from './busy.js';
 import { durableIn } from './durable.js';
 
@@ -45,6 +46,7 @@ export interface ConnectOptions {
   clock: Clock;
   zone?: Zone | undefined;
   log?: Log | undefined;
+  told?: StoreReports | undefined;
   /** How long a verb waits for another process before it fails. Default: 30 s. */
   busyTimeoutMs?: number | undefined;
   /** Simulates a full disk at this size. */
@@ -56,10 +58,19 @@ export interface ConnectOptions {
 }
 
 export async function connect(options: ConnectOptions): Promise<SqliteDatabase> {
-  const { file, clock, zone = createZone('UTC'), log, busyTimeoutMs = 30_000, onLost = () => {} } = options;
+  const {
+    file,
+    clock,
+    zone = createZone('UTC'),
+    log,
+    told,
+    busyTimeoutMs = 30_000,
+    onLost = () => {},
+  } = options;
   const raw = openFile(file, options.onStatement);
   const closed = () => (raw.open ? null : new Fault('store_unavailable', `${file}: the store was closed`));
-  const busy: Busy = { file, clock, busyTimeoutMs, ended: closed };
+  const retried = (reason: string) => told?.metrics.count('store_retries_total', { reason });
+  const busy: Busy = { file, clock, busyTimeoutMs, retried, ended: closed };
   const retry = <T>(work: () => T) => withBusyRetry(busy, work);
   try {
     await retry(() => setUp(raw, options.maxPages));
