@@ -1,6 +1,6 @@
 /** `coterie doctor`: checks everything the configuration names. One line each: ok, warning or failed, with advice. */
 import { randomUUID } from 'node:crypto';
-import { stat, statfs } from 'node:fs/promises';
+import { readFile, realpath, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Config, processConfig } from './config.js';
 import { refusalKey } from './conversation/receive/commands.js';
@@ -9,6 +9,7 @@ import { printableLine, sizeInWords } from './core/cut.js';
 import { describe } from './core/errors.js';
 import { type Store, settingOf } from './core/store.js';
 import { nameFindings, personaFindings, whereItWent } from './doctor-files.js';
+import { mountFindings, sqliteFindings } from './doctor-mounts.js';
 import { securityFacts, securityFindings } from './doctor-security.js';
 import { createPersonas } from './groups/personas.js';
 import type { ServerSettings } from './mcp/settings.js';
@@ -87,6 +88,7 @@ export async function doctor(configFile: string | undefined, wishes: DoctorOptio
     if (databaseProblem() !== null) return;
     await check('proxy', () => checkProxy(config));
     await check('folders', () => checkFolders(config));
+    await check('mounts', () => checkMounts(config));
     await check('names', () => checkNames(config));
     await check('restore', () => checkRestore(config));
     await check('database', () => checkDatabase(config, stored));
@@ -183,6 +185,15 @@ async function checkFolders(config: Config): Promise<Finding[]> {
   return [...failures(problems), ...fine.map(ok), ...cautions(missing)];
 }
 
+/** Reports only problems, and only where Linux tells how the folders are mounted. */
+async function checkMounts({ dataDir, groupsDir, store }: Config): Promise<Finding[]> {
+  const table = await readFile('/proc/mounts', 'utf8').catch(() => '');
+  const resolved = (folder: string) => realpath(folder).catch(() => folder);
+  const [data, groups] = [await resolved(dataDir), await resolved(groupsDir)];
+  if (store.url === null) return cautions(sqliteFindings(table, data));
+  return cautions(mountFindings(table, { data_dir: data, groups_dir: groups }));
+}
+
 /** Reports only problems: such names arise only when files move between systems. */
 async function checkNames(config: Config): Promise<Finding[]> {
   const { skills, workspace, agents, work, media } = foldersOf(config);
@@ -205,11 +216,12 @@ async function checkDatabase(config: Config, stored: Stored): Promise<Finding[]>
   lock?.release();
   const running = lock ? 'no gateway runs on it' : 'a gateway runs on it';
   const copied = server ? '' : ', after a copy';
-  const due = pending > 0 ? `; ${pending} migrations run at the next start${copied}` : '';
+  const due =
+    pending > 0 ? `${pending} migrations run at the next start${copied}` : 'no migrations are pending';
   const more =
     parked > 0 && `${parked} replies or turns are parked; the log says why, and nothing is sent again`;
   return [
-    ok(`${name}, ${place}, ${running}${due}`),
+    ok(`${name}, ${place}, ${running}; ${due}`),
     ...(server ? serverFindings(server, lock ? config.store.connections + 1 : 0) : []),
     ...cautions(
       newer ? ['a newer coterie migrated it; this version works beside that one, until it is upgraded'] : [],
