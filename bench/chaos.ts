@@ -1,16 +1,15 @@
 /**
  * `npm run chaos`: several gateways on one PostgreSQL while faults of a seed strike (test/harness/chaos). Prints the table of
  * the README and writes bench/results/chaos.json. Ends with 1 if anything is not accounted for. `--seed`, `--faults`,
- * `--messages`, `--gateways`, `--lease SECONDS`, `--kinds kill,clock`, and `--logs FOLDER` for
+ * `--messages`, `--gateways`, `--lease SECONDS`, `--kinds kill,clock`, `--minutes`
+ * after which no further fault strikes, and `--logs FOLDER` for
  * the logs of all gateways.
  */
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { arch, cpus, loadavg, platform, release, totalmem } from 'node:os';
-import { join } from 'node:path';
+import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { chaosTable, runChaos } from '../test/harness/chaos/run.js';
+import { circumstances, keep } from './results.js';
 
 const { values } = parseArgs({
   options: {
@@ -20,6 +19,7 @@ const { values } = parseArgs({
     gateways: { type: 'string', default: '3' },
     lease: { type: 'string', default: '3' },
     kinds: { type: 'string' },
+    minutes: { type: 'string' },
     logs: { type: 'string' },
   },
 });
@@ -33,23 +33,17 @@ const plan = {
     ...(values.kinds && { kinds: values.kinds.split(',') }),
   },
 };
-const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
-
 console.log(`seed ${plan.seed}: ${plan.gateways} gateways, ${plan.faults} faults, ${plan.messages} messages`);
-const loadBefore = loadavg()[0];
-const report = await runChaos({ ...plan, logs: values.logs, say: (line) => console.log(line) });
-const machine = {
-  ...{ cpus: cpus().length, model: cpus()[0]?.model.trim(), memoryGb: Math.round(totalmem() / 2 ** 30) },
-  ...{ system: `${platform()} ${release()} ${arch()}`, node: process.version, postgres: report.postgres },
-  ...{ revision: git('rev-parse', '--short', 'HEAD'), changed: git('status', '--porcelain', 'src') !== '' },
-  load: [loadBefore, loadavg()[0]],
-};
-const folder = join(root, 'bench/results');
-mkdirSync(folder, { recursive: true });
-writeFileSync(
-  join(folder, 'chaos.json'),
-  `${JSON.stringify({ at: new Date().toISOString(), machine, ...report }, null, 2)}\n`,
-);
+const stop = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
+const about = circumstances('chaos');
+const report = await runChaos({
+  ...plan,
+  logs: values.logs,
+  signal: stop.signal,
+  say: (line) => console.log(line),
+});
+keep('chaos', { ...about, loadAtEnd: loadavg()[0], ...report });
 
 console.log(`\n${chaosTable(report)}\n`);
 const { problems, ...account } = report.account;

@@ -12,10 +12,9 @@ import { readOptions } from './options.js';
 
 const FOLDER = fileURLToPath(new URL('../../bench/results', import.meta.url));
 
-export function resultsOf(part: string) {
-  const { quick, own, node } = readOptions();
-  const facts: Record<string, string> = {};
-  const about = () => ({
+/** Of these figures: the load is that of the moment of the call. */
+export function circumstances(part: string, node = process.execPath) {
+  return {
     part,
     at: new Date().toISOString(),
     revision: revision(),
@@ -25,11 +24,22 @@ export function resultsOf(part: string) {
       memoryGb: Math.round(totalmem() / 2 ** 30),
       kernel: `${platform()} ${release()}`,
     },
-    loadAtStart: load,
+    loadAtStart: Number(loadavg()[0]?.toFixed(1)),
     node: execFileSync(node, ['--version'], { encoding: 'utf8' }).trim(),
-    ...facts,
-  });
-  const load = Number(loadavg()[0]?.toFixed(1));
+  };
+}
+
+/** Keeps a file of results. */
+export function keep(part: string, results: object): void {
+  mkdirSync(FOLDER, { recursive: true });
+  writeFileSync(join(FOLDER, `${part}.json`), `${JSON.stringify(results, null, 2)}\n`);
+}
+
+export function resultsOf(part: string) {
+  const { quick, own, node } = readOptions();
+  const facts: Record<string, string> = {};
+  const { loadAtStart } = circumstances(part, node);
+  const about = () => ({ ...circumstances(part, node), loadAtStart, ...facts });
   const tables: { columns: string[]; rows: object[] }[] = [];
 
   return {
@@ -39,10 +49,7 @@ export function resultsOf(part: string) {
     table(columns: string[], rows: Row[], ratioAim?: number | null): string {
       const judged = verdicts(rows, ratioAim);
       tables.push({ columns, rows: rows.map(({ aim, ...row }, n) => ({ ...row, ...judged[n] })) });
-      if (!quick && own) {
-        mkdirSync(FOLDER, { recursive: true });
-        writeFileSync(join(FOLDER, `${part}.json`), `${JSON.stringify({ ...about(), tables }, null, 2)}\n`);
-      }
+      if (!quick && own) keep(part, { ...about(), tables });
       return table(columns, rows, ratioAim);
     },
   };

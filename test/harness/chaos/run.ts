@@ -26,10 +26,14 @@ export interface ChaosPlan {
   messages: number;
   gateways: number;
   leaseMs: number;
+  /** After so many, no further fault strikes. Default: none is left out. */
+  minutes?: number | undefined;
   /** Default: all. */
   kinds?: readonly string[];
   /** A folder for the logs of the gateways. Default: they are not kept. */
   logs?: string | undefined;
+  /** Ends the run, and every process that it started. */
+  signal?: AbortSignal;
   say?(line: string): void;
 }
 
@@ -70,6 +74,7 @@ export async function runChaos(plan: ChaosPlan): Promise<ChaosReport> {
   const begun = Date.now();
   const random = generator(seed);
   const world = await makeWorld({ root: plan.root, gateways, leaseMs, logs: plan.logs, say });
+  plan.signal?.addEventListener('abort', () => void world.close());
   try {
     const people = createPeople(world.platforms, random, world.sender);
     const model = scriptModel(world.model, generator(seed + 1));
@@ -136,14 +141,17 @@ async function strikeAll({ world, people, model, random, plan, kinds }: Striker)
   const invariants = watchInvariants(world);
   const each = Math.ceil((plan.messages - people.said.length) / plan.faults);
   const on = { world, model, random, victim: () => victimOf(world, random) };
+  const until = Date.now() + (plan.minutes ?? Number.POSITIVE_INFINITY) * 60_000;
   for (const [n, fault] of drawn(kinds, plan.faults, random).entries()) {
+    if (Date.now() > until) break;
     const talking = talk(people, each);
     await pause(random() * MESSAGE_EACH_MS * each);
     const span = await fault.strike(on);
     world.faults.push(span);
     await talking;
-    const probe = people.say();
-    const wait = await answeredAfter(people, probe);
+    // Half of the faults strike before the one before is got over.
+    const isWaitedFor = random() < 0.5 || n + 1 === plan.faults;
+    const wait = isWaitedFor ? await answeredAfter(people, people.say()) : 0;
     const found = wait === null ? [`nothing was answered after ${fault.name}`] : await invariants.check();
     problems.push(...found.map((problem) => `after fault ${n + 1} (${fault.kind}): ${problem}`));
     const isTold = ([, fate]: [string, Fate]) =>
@@ -152,7 +160,7 @@ async function strikeAll({ world, people, model, random, plan, kinds }: Striker)
     const took = ((span.to - span.from) / 1_000).toFixed(1);
     const open = people.outstanding().length;
     world.say(
-      `${n + 1}/${plan.faults} ${fault.kind} ${span.node ?? ''} (${took} s); ${people.said.length} said, ${open} open, next answer ${wait} ms`,
+      `${n + 1}/${plan.faults} ${fault.kind} ${span.node ?? ''} (${took} s); ${people.said.length} said, ${open} open${isWaitedFor ? `, next answer ${wait} ms` : ''}`,
     );
     for (const problem of found) world.say(`  PROBLEM: ${problem}`);
     if (wait === null) break;

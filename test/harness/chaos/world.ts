@@ -46,8 +46,8 @@ export interface Gateway {
 export type World = Awaited<ReturnType<typeof makeWorld>>;
 
 /** Small file systems, which only root can mount. */
-const POSTGRES_MB = 160;
-const DATA_MB = 64;
+const POSTGRES_MB = 256;
+const DATA_MB = 256;
 const RESTARTS_AFTER_MS = 500;
 
 export async function makeWorld(options: WorldOptions) {
