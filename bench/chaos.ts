@@ -39,6 +39,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => st
 const about = circumstances('chaos');
 const report = await runChaos({
   ...plan,
+  ...(values.minutes && { minutes: Number(values.minutes) }),
   logs: values.logs,
   signal: stop.signal,
   say: (line) => console.log(line),

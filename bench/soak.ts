@@ -3,13 +3,11 @@
  * with 1 if memory, open files, files or rows grow between the middle and the end (bounds: test/harness/chaos/flat.ts).
  * Writes bench/results/soak.json. `--seed`, `--messages`, `--gateways`.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { whatGrows } from '../test/harness/chaos/flat.js';
 import { runSoak } from '../test/harness/chaos/soak.js';
-import { machineFacts } from './machine.js';
+import { circumstances, keep } from './results.js';
 
 const SAMPLES = 12;
 const { values } = parseArgs({
@@ -27,16 +25,13 @@ const plan = {
 };
 
 console.log(`seed ${plan.seed}: ${plan.gateways} gateways, ${plan.messages} messages`);
+const about = circumstances('soak');
 const report = await runSoak({
   ...{ ...plan, root, samples: SAMPLES, leaseMs: 5_000 },
   say: (line) => console.log(line),
 });
 const grows = whatGrows(report.samples);
-const folder = join(root, 'bench/results');
-mkdirSync(folder, { recursive: true });
-const machine = { ...machineFacts(root), postgres: report.postgres };
-const written = { at: new Date().toISOString(), machine, ...plan, grows, ...report };
-writeFileSync(join(folder, 'soak.json'), `${JSON.stringify(written, null, 2)}\n`);
+keep('soak', { ...about, ...plan, grows, ...report });
 console.log(
   `${report.seconds} s; ${grows.length === 0 ? 'nothing grows that should not' : grows.join('\n')}`,
 );
