@@ -3,7 +3,7 @@
  * PostgreSQL, by one gateway on it, and by one on SQLite, in turns in the same run. Then how long nobody is answered when a
  * gateway is killed, or stopped. Exits with 1 if a message was lost, answered twice or out of order.
  */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -27,8 +27,8 @@ const WARM_UP_MS = 700;
 const LEASES = quick ? [2] : [2, 15];
 const PER_SECOND_AIM = 400;
 const SHARE_AIM = 0.7;
-/** Until a second gateway has the share that it takes of the first. */
-const SETTLED_MS = 4_000;
+/** For what follows a start, or the handover of a platform. */
+const SETTLED_MS = 2_000;
 const STEADY_MS = 2_000;
 const SERVERS = fileURLToPath(new URL('./talk-servers.js', import.meta.url));
 
@@ -38,7 +38,12 @@ interface Subject {
   logs: string[];
   /** The server's processor time so far. */
   serverMs: () => number;
+  /** Of its database on the server. */
+  databaseBytes: () => Promise<number>;
+  home: string;
   rounds: Round[];
+  /** In all rounds and before them. */
+  messages: number;
 }
 
 interface Round {
@@ -81,7 +86,12 @@ async function begin(
     gateways: [],
     logs: [],
     serverMs: store?.processorMs ?? (() => 0),
-    rounds: [],
+    databaseBytes: async () => {
+      const sql = 'select pg_database_size(current_database()) as bytes';
+      const [row] = (await store?.server.query<{ bytes: string }>(sql, store.url)) ?? [];
+      return Number(row?.bytes ?? 0);
+    },
+    ...{ home, rounds: [], messages: 0 },
   };
   for (const [n, name] of names.entries()) {
     // JSON is YAML.
@@ -102,8 +112,10 @@ async function begin(
     subject.gateways.push(processes.startBot({ node, args, folder: home, onLog }));
     await saw(subject, n, /coterie is up|"event":"standby"/);
     if (n === 0) await talk(subject, [1, 2], 10);
+    // It has lived for a lease when it asks the first for its share.
+    else await saw(subject, n, /"event":"lease taken","lease":"channel:/);
   }
-  await pause(names.length > 1 ? SETTLED_MS : 0);
+  await pause(SETTLED_MS);
   return subject;
 }
 
@@ -115,12 +127,14 @@ async function saw({ logs }: Subject, n: number, what: RegExp): Promise<void> {
 }
 
 /** On each platform an equal part of them. */
-async function talk({ fakes }: Subject, people: number[], ms: number): Promise<Talk[]> {
+async function talk(subject: Subject, people: number[], ms: number): Promise<Talk[]> {
+  const { fakes } = subject;
   const found = await Promise.all(
     fakes.map((fake, n) => fake.talk({ people: people.filter((each) => each % fakes.length === n), ms })),
   );
   for (const each of found) {
     for (const key of ['messages', 'lost', 'doubled', 'outOfOrder'] as const) faults[key] += each[key];
+    subject.messages += each.messages;
   }
   return found;
 }
@@ -146,6 +160,32 @@ function cpuOf({ gateways }: Subject): number {
   return sum(gateways.map((gateway) => gateway.cpuMs() ?? 0));
 }
 
+/** kB of the folders' files. */
+async function sizeOf(folders: string[], isCounted: (name: string) => boolean): Promise<number> {
+  let bytes = 0;
+  for (const each of folders) {
+    const found = await readdir(each, { recursive: true, withFileTypes: true });
+    for (const file of found.filter((entry) => entry.isFile() && isCounted(entry.name)))
+      bytes += (await stat(join(file.parentPath, file.name))).size;
+  }
+  return bytes / 1_000;
+}
+
+/** kB of the database for each message, of the other files for each message, and of Markdown for each chat. */
+async function storedBy({ home, messages, databaseBytes }: Subject, emptyBytes: number): Promise<number[]> {
+  const [data, groups] = [join(home, 'data'), join(home, 'groups')];
+  const isDatabase = (name: string) => name.startsWith('coterie.db');
+  const onServer = await databaseBytes();
+  const database = onServer > 0 ? (onServer - emptyBytes) / 1_000 : await sizeOf([data], isDatabase);
+  const others = await sizeOf([data], (name) => !isDatabase(name));
+  const chats = (await readdir(groups)).filter((name) => /^(?:telegram|discord)_/.test(name));
+  const markdown = await sizeOf(
+    chats.map((chat) => join(groups, chat)),
+    () => true,
+  );
+  return [database / messages, others / messages, markdown / chats.length];
+}
+
 async function end({ fakes, gateways }: Subject): Promise<void> {
   await Promise.all(gateways.map((gateway) => gateway.stop('SIGTERM')));
   await Promise.all(fakes.map((fake) => fake.close()));
@@ -161,6 +201,7 @@ async function throughput(server: PostgresServer | null): Promise<void> {
         await begin(['a'], null),
       ]
     : [await begin(['a'], null)];
+  const empty = (await subjects[0]?.databaseBytes()) ?? 0;
   for (let round = 0; round < ROUNDS; round++) {
     for (const each of round % 2 === 0 ? subjects : subjects.toReversed()) await measure(each, round);
   }
@@ -197,6 +238,12 @@ async function throughput(server: PostgresServer | null): Promise<void> {
     row('processor time a message: PostgreSQL', 'ms', of('serverMs')),
     row('processor time a message: fakes and people', 'ms', of('fakesMs')),
   ];
+  const stored = await Promise.all(subjects.map((each) => storedBy(each, empty)));
+  const kept = ['database, a message', 'other files, a message', 'Markdown, a chat'];
+  for (const [n, what] of kept.entries())
+    rows.push({ what: `kept: ${what}`, unit: 'kB', values: stored.map((each) => each[n] ?? null) });
+  const peak = (each: Subject) => Math.max(...each.gateways.map((gateway) => gateway.memory()?.peak ?? 0));
+  rows.push({ what: 'memory of a gateway at its peak', unit: 'MB', values: subjects.map(peak) });
   const columns = on ? ['two on PostgreSQL', 'one on PostgreSQL', 'one on SQLite'] : ['one on SQLite'];
   console.log(
     `${TOGETHER} chats on ${PLATFORMS.join(' and ')}, an instant model, one after the other in each chat\n`,
@@ -220,7 +267,7 @@ async function takeover(
   await pause(STEADY_MS);
   const ended = first?.stop(signal);
   const began = performance.now();
-  while (!/"event":"lease taken"/.test(subject.logs[1]?.slice(seen) ?? '')) await pause(2);
+  while (!/"event":"lease taken","lease":"channel:/.test(subject.logs[1]?.slice(seen) ?? '')) await pause(2);
   const takenMs = performance.now() - began;
   const found = await talking;
   await ended;

@@ -5,7 +5,7 @@
 import { expect } from 'vitest';
 import type { ChatBody } from '../fakes/model.js';
 import { madeCard, pngCard } from '../harness/cards.js';
-import { eventually } from '../harness/gateway.js';
+import { eventually, type Running } from '../harness/gateway.js';
 import type { Ability, Person, Place, Platform, Shown } from '../harness/platform.js';
 import { type PlatformStage, stageOn } from '../harness/stage.js';
 import { SMALL_PNG } from './pictures.js';
@@ -24,27 +24,70 @@ export async function converse(platform: Platform, store: object = {}): Promise<
   const on = await stageOn(platform, { conversation: { debounce_ms: 200 }, store });
   try {
     await on.start();
-    await greeting(on);
-    await command(on);
-    if (can(on, 'groups')) await mention(on);
-    if (can(on, 'groups') && can(on, 'replies')) await reply(on);
-    if (can(on, 'groups')) await aside(on);
-    if (can(on, 'edits')) await edit(on);
-    if (can(on, 'reactions')) await reaction(on);
-    if (can(on, 'files')) await image(on);
-    if (can(on, 'groups') && can(on, 'files')) await pictureBeside(on);
-    await album(on);
-    await forward(on);
-    await saving(on);
-    // Answers are replaced and taken back where the server can delete them.
-    if (can(on, 'deletions')) await saidAnew(on);
-    await longAnswer(on);
-    if (can(on, 'files')) await cardSent(on);
-    await personaSwitch(on);
-    await reset(on);
+    for (const step of stepsOn(on)) await step(on);
   } finally {
     await on.close();
   }
+}
+
+/**
+ * The same with two gateways on one store, of which the one that holds the platform ends every few steps: in good order, or
+ * by kill -9. The other goes on, and it comes back.
+ */
+export async function converseOnTwo(platform: Platform, store: { url: string }): Promise<void> {
+  // From the environment, as there is one configuration.
+  const node = { name: '$'.concat('{NODE}'), lease_seconds: LEASE_SECONDS };
+  const on = await stageOn(platform, { conversation: { debounce_ms: 200 }, store, node });
+  const isTaken = new RegExp(`"event":"lease taken","lease":"channel:${platform.name}"`, 'g');
+  const terms = (gateway: Running) => gateway.err().match(isTaken)?.length ?? 0;
+  const start = async (name: string, sees: string) => {
+    const gateway = on.launch({ NODE: name });
+    await gateway.saw(sees);
+    return { name, gateway };
+  };
+  try {
+    let holds = await start('a', 'coterie is up');
+    await platform.connected();
+    let waits = await start('b', '"event":"standby"');
+    for (const [n, step] of stepsOn(on).entries()) {
+      if (n > 0 && n % EVERY === 0) {
+        const before = terms(waits.gateway);
+        await holds.gateway.stop(n % (2 * EVERY) === 0 ? 'SIGKILL' : 'SIGTERM');
+        await eventually(() => terms(waits.gateway) > before, 'the other takes over', 30_000);
+        [holds, waits] = [waits, await start(holds.name, '"event":"standby"')];
+      }
+      await step(on);
+    }
+  } finally {
+    await on.close();
+  }
+}
+
+const LEASE_SECONDS = 4;
+const EVERY = 3;
+
+function stepsOn(on: PlatformStage): ((on: PlatformStage) => Promise<void>)[] {
+  const [groups, files] = [can(on, 'groups'), can(on, 'files')];
+  return [
+    greeting,
+    command,
+    ...(groups ? [mention] : []),
+    ...(groups && can(on, 'replies') ? [reply] : []),
+    ...(groups ? [aside] : []),
+    ...(can(on, 'edits') ? [edit] : []),
+    ...(can(on, 'reactions') ? [reaction] : []),
+    ...(files ? [image] : []),
+    ...(groups && files ? [pictureBeside] : []),
+    album,
+    forward,
+    saving,
+    // Answers are replaced and taken back where the server can delete them.
+    ...(can(on, 'deletions') ? [saidAnew] : []),
+    longAnswer,
+    ...(files ? [cardSent] : []),
+    personaSwitch,
+    reset,
+  ];
 }
 
 function can({ platform }: PlatformStage, ability: Ability): boolean {
