@@ -174,10 +174,10 @@ async function sizeOf(folders: string[], isCounted: (name: string) => boolean): 
 /** kB of the database for each message, of the other files for each message, and of Markdown for each chat. */
 async function storedBy({ home, messages, databaseBytes }: Subject, emptyBytes: number): Promise<number[]> {
   const [data, groups] = [join(home, 'data'), join(home, 'groups')];
-  const isDatabase = (name: string) => name.startsWith('coterie.db');
+  const isDatabase = (name: string) => name === 'coterie.db';
   const onServer = await databaseBytes();
   const database = onServer > 0 ? (onServer - emptyBytes) / 1_000 : await sizeOf([data], isDatabase);
-  const others = await sizeOf([data], (name) => !isDatabase(name));
+  const others = await sizeOf([data], (name) => !isDatabase(name) && !/-(?:wal|shm)$/.test(name));
   const chats = (await readdir(groups)).filter((name) => /^(?:telegram|discord)_/.test(name));
   const markdown = await sizeOf(
     chats.map((chat) => join(groups, chat)),
