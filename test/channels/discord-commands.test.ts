@@ -129,6 +129,7 @@ describe('options', () => {
       api_root: 'https://discord.com/api',
       bots: false,
       faces: 'always',
+      shards: 'auto',
       messages_per_second: 50,
       per_chat_burst: 5,
     });
@@ -137,11 +138,13 @@ describe('options', () => {
       api_root: 'http://127.0.0.1:1/api//',
       bots: 'true',
       messages_per_second: '2.5',
+      shards: '3',
     };
     expect(discordOptions.parse(given)).toMatchObject({
       api_root: 'http://127.0.0.1:1/api',
       bots: true,
       messages_per_second: 2.5,
+      shards: 3,
     });
   });
   test.each([
@@ -149,6 +152,8 @@ describe('options', () => {
     [{ token: 'se cret' }, 'token', "a bot's token"],
     [{ token: 'x', api_root: 'discord.com' }, 'api_root', 'https://discord.com/api'],
     [{ token: 'x', bots: 'perhaps' }, 'bots', 'true or false'],
+    [{ token: 'x', shards: 0 }, 'shards', 'a whole number from 1 to 1000'],
+    [{ token: 'x', shards: 'many' }, 'shards', 'auto, or a whole number'],
     [{ token: 'x', messages_per_second: 0 }, 'messages_per_second', 'above 0'],
     [{ token: 'x', per_chat_burst: 'many' }, 'per_chat_burst', 'above 0'],
   ])('%j', (given, key, words) => {

@@ -1,7 +1,7 @@
 /** How many sessions a day are begun at most, whatever ends the process. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { countIdentify, identifyPauseMs } from '../../src/channels/discord/session.js';
+import { countIdentify, identifyPauseMs } from '../../src/channels/discord/identifies.js';
 import type { ChannelState } from '../../src/core/channel.js';
 import type { Clock } from '../../src/core/clock.js';
 import { quietLog } from '../harness/quiet.js';
@@ -97,4 +97,39 @@ test('a clock that ran ahead by a year holds nothing back', async () => {
   const clock = travelling(Date.UTC(2026, 5, 1));
   await begin(clock, state, clock.live(DAY_MS));
   expect(clock.now()).toBe(Date.UTC(2026, 5, 1));
+});
+
+test('of several shards, each bucket waits for itself, and all count', async () => {
+  const state = memory();
+  const clock = travelling(Date.UTC(2026, 5, 1));
+  const host = { clock, log: quietLog, state };
+  const start = (shard: number) => ({ shard, shards: 4, buckets: 2, total: 1_000 });
+  await countIdentify(host, start(0));
+  expect(await identifyPauseMs(host, start(1))).toBe(0);
+  expect([await identifyPauseMs(host, start(2)), await identifyPauseMs(host, start(0))]).toEqual([
+    6_000, 6_000,
+  ]);
+  for (let turn = 1; turn < 200; turn += 1) {
+    clock.pass(DAY_MS / 400);
+    await countIdentify(host, start(turn % 4));
+  }
+  expect(await identifyPauseMs(host, start(1))).toBe(15 * 60_000);
+  expect(Object.keys(Object.fromEntries(await state.get(['identifies', 'identifies:3'])))).toEqual([
+    'identifies:3',
+  ]);
+});
+
+test('shards that begin sessions again and again all day long stay far below the thousand', async () => {
+  const state = memory();
+  const clock = travelling(Date.UTC(2026, 5, 1));
+  const host = { clock, log: quietLog, state };
+  let begun = 0;
+  for (let shard = 0; clock.now() < Date.UTC(2026, 5, 2); shard = (shard + 1) % 16) {
+    const start = { shard, shards: 16, buckets: 1, total: 1_000 };
+    await clock.sleep(await identifyPauseMs(host, start), clock.live(DAY_MS));
+    await countIdentify(host, start);
+    begun += 1;
+  }
+  expect(begun).toBeGreaterThan(16);
+  expect(begun).toBeLessThan(650);
 });

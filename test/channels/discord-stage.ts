@@ -82,6 +82,7 @@ export async function openStage(
       perChatBurst: 5,
       linkPreviews: false,
       faces: 'always',
+      shards: 'auto',
       ...options,
     },
     clock,

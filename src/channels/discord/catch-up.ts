@@ -10,7 +10,7 @@ import { backoffMs } from '../kit/supervise.js';
 import { persistently, placeOf } from './directory.js';
 import { CODE, failureOf } from './failure.js';
 import { roomOf } from './outbound.js';
-import type { DiscordParts } from './parts.js';
+import type { ShardParts } from './parts.js';
 import { byAge, fieldsOf, idOf, isLater, isSnowflake, listOf, snowflakeAt } from './payload.js';
 
 /** Guilds arrive one by one after the login; one with an outage does not. */
@@ -31,7 +31,7 @@ interface HeardRoom {
   platformMessageId: string;
 }
 
-interface CatchUpParts extends DiscordParts {
+interface CatchUpParts extends ShardParts {
   eventOf(kind: string, payload: unknown): InboundEvent | null;
   /** Resolves when the events are stored, or the channel stops. */
   store(events: InboundEvent[]): Promise<void>;
@@ -75,13 +75,30 @@ export class CatchUp {
   }
 
   private async run(signal: AbortSignal, listed: () => void): Promise<void> {
-    const rooms = await this.newest(signal);
-    if (rooms.length > 0) await this.allGuilds(signal);
+    const all = await this.newest(signal);
+    if (all.length > 0) await this.allGuilds(signal);
+    const rooms = all.filter((room) => this.isOurs(room));
     const behind = rooms.filter((room) => this.isBehind(room));
-    const fetched = this.fetchAll([...behind, ...this.threadsBegun(rooms)], signal);
+    const begun = this.threadsBegun(rooms);
+    // Of unknown ones Discord is asked whether they are ours.
+    const [known, unknown] = [
+      behind.filter((room) => this.isKnown(room)),
+      behind.filter((room) => !this.isKnown(room)),
+    ];
+    const fetched = this.fetchAll([...known, ...begun, ...unknown], signal);
     listed();
     await fetched;
     if (!signal.aborted) await this.parts.session.complete();
+  }
+
+  private isKnown(room: HeardRoom): boolean {
+    return this.parts.directory.channel(roomOf(room)) !== null;
+  }
+
+  /** Also true if it is not known whose it is. */
+  private isOurs(room: HeardRoom): boolean {
+    const channel = this.parts.directory.channel(roomOf(room));
+    return channel === null || this.parts.seat.hears(idOf(channel.guild_id) ?? null);
   }
 
   /** Holds the rooms while their messages are fetched. */
@@ -126,7 +143,9 @@ export class CatchUp {
     const ids = listOf(threads).flatMap(({ id }) => id ?? []);
     const signal = AbortSignal.any([this.over.signal, this.stopping]);
     this.done = this.done.then(async () => {
-      const begun = signal.aborted ? [] : this.threadsBegun(await this.newest(signal));
+      const begun = signal.aborted
+        ? []
+        : this.threadsBegun((await this.newest(signal)).filter((room) => this.isOurs(room)));
       await this.fetchAll(
         begun.filter((room) => ids.includes(roomOf(room))),
         signal,
@@ -153,7 +172,7 @@ export class CatchUp {
   private async allGuilds(signal: AbortSignal): Promise<void> {
     const told = new AbortController();
     this.noteGuild = () => {
-      if (this.parts.directory.hasAllGuilds()) told.abort();
+      if (this.parts.directory.hasAllGuilds(this.parts.seat)) told.abort();
     };
     this.noteGuild();
     await this.parts.clock.sleep(GUILDS_MS, AbortSignal.any([told.signal, signal]));
@@ -173,7 +192,7 @@ export class CatchUp {
     await persistently(this.parts, signal, 'fetching missed messages failed', async () => {
       if (directory.channel(id) === null) {
         await directory.ask(api, id, signal);
-        if (!this.isBehind(room)) return;
+        if (!this.isOurs(room) || !this.isBehind(room)) return;
       }
       const missed = await this.missedIn(id, room.platformMessageId, signal);
       const events = missed.flatMap((message) => this.parts.eventOf('MESSAGE_CREATE', message) ?? []);

@@ -4,7 +4,7 @@
  */
 
 import * as Discord from 'discord-api-types/v10';
-import type { Channel, ChannelHost } from '../../core/channel.js';
+import type { Channel, ChannelHost, ChannelStatus } from '../../core/channel.js';
 import { onAbort } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { DiscordApi } from './api.js';
@@ -14,7 +14,7 @@ import { fetchFile } from './files.js';
 import { type Listening, listen, mayReadContent, NO_CONTENT } from './listen.js';
 import type { DiscordOptions } from './options.js';
 import { applicationCommands, compose, roomOf } from './outbound.js';
-import { createParts } from './parts.js';
+import { createParts, type DiscordParts } from './parts.js';
 import { edit, react, remove, send } from './send.js';
 
 const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
@@ -22,9 +22,8 @@ const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
 export function createDiscord(host: ChannelHost<DiscordOptions>) {
   const { options, outward, log } = host;
   const parts = createParts(host);
-  const { api, identity, directory, answers, presses, connecting, storing } = parts;
+  const { api, identity, directory, answers, presses, states } = parts;
   const isAdministrator = createAdministrators(parts, directory);
-  storing.up();
   const stopping = new AbortController();
   let listening: Listening | null = null;
 
@@ -45,7 +44,7 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
     buttons: true,
     // Accounts with Nitro may write twice as much.
     typedAtMost: [2_000, 4_000],
-    status: () => (storing.status().connected ? connecting.status() : storing.status()),
+    status: () => statusOf(states),
 
     async start(receive, signal) {
       onAbort(signal, () => stopping.abort());
@@ -103,6 +102,19 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
 }
 
 export type DiscordChannel = ReturnType<typeof createDiscord>;
+
+/** Connected only if all shards are. */
+function statusOf(states: DiscordParts['states']): ChannelStatus {
+  const all = states.map(({ storing, connecting }) =>
+    storing.status().connected ? connecting.status() : storing.status(),
+  );
+  const [first] = all;
+  if (first !== undefined && all.length === 1) return first;
+  const shard = all.findIndex(({ connected }) => !connected);
+  const { connected, since, lastError } = all[shard] ?? all.reduce((a, b) => (a.since > b.since ? a : b));
+  const told = lastError !== null && !connected ? `shard ${shard}: ${lastError}` : lastError;
+  return { connected, since, lastError: told };
+}
 
 /** For calls whose errors leave the channel. */
 async function orFault<T>(failed: string, run: () => Promise<T>): Promise<T> {

@@ -1,5 +1,5 @@
 /**
- * The connection to Discord's gateway. The library connects, resumes and reconnects; this decides when it may
+ * The connection of a shard to Discord's gateway. The library connects, resumes and reconnects; this decides when it may
  * retry. An outage, a refused token and a missing intent are retried indefinitely, with back-off.
  */
 
@@ -20,8 +20,9 @@ import { describe } from '../../core/errors.js';
 import type { Outward } from '../../core/network.js';
 import { backoffMs } from '../kit/supervise.js';
 import { closedWords, failureOf, isRefusedWith, LONG_WAIT_MS } from './failure.js';
-import type { DiscordParts } from './parts.js';
-import { countIdentify, identifyPauseMs, type Packet } from './session.js';
+import { countIdentify, identifyPauseMs, OF_ONE, type Start } from './identifies.js';
+import type { ShardParts } from './parts.js';
+import type { Packet } from './session.js';
 
 /** Guilds, messages and reactions in guilds, the same in direct chats, and the text of messages. */
 const INTENTS =
@@ -42,7 +43,7 @@ const HANDSHAKE_MS = 30_000;
 const [NO_CODE, LOST] = [1005, 1006];
 
 /** State and back-off over all connection attempts. */
-function createPace({ clock, log, session, connecting }: DiscordParts) {
+function createPace({ clock, log, session, connecting }: ShardParts) {
   /** Attempts in a row without a lasting connection. */
   let failures = 0;
   let upAt: number | null = null;
@@ -125,13 +126,16 @@ class Connection {
   private fault: string | null = null;
   private isWaiting = false;
   private cancelPatience = () => {};
+  /** The session to begin, and the function that lets the next shard begin one. */
+  private start: Start = OF_ONE;
+  private letNextBegin = () => {};
 
   constructor(
-    private readonly parts: DiscordParts,
+    private readonly parts: ShardParts,
     private readonly pace: Pace,
     take: (packet: Packet) => void,
   ) {
-    const { session, options, host } = parts;
+    const { session, options, seat } = parts;
     const { over, gateway } = this;
     this.shard = new WebSocketShard(
       {
@@ -139,7 +143,10 @@ class Connection {
           ...DefaultWebSocketManagerOptions,
           token: options.token,
           intents: INTENTS,
-          shardCount: 1,
+          // Known when the first session begins.
+          get shardCount() {
+            return seat.count;
+          },
           gatewayInformation: gateway,
         },
         // It also asks with every event.
@@ -149,9 +156,9 @@ class Connection {
           // The library also drops the session if the gateway could not be reached.
           if (!over.signal.aborted && (info !== null || pace.isReached())) session.update(info);
         },
-        waitForIdentify: () => countIdentify(host),
+        waitForIdentify: (_shard, closed) => this.beforeIdentifying(closed),
       },
-      0,
+      seat.shard,
     );
     this.listen(take);
   }
@@ -167,6 +174,7 @@ class Connection {
     await new Promise<void>((resolve) => void onAbort(over.signal, resolve));
     unlisten();
     this.cancelPatience();
+    this.letNextBegin();
     await this.close();
     this.relay?.close();
   }
@@ -183,6 +191,7 @@ class Connection {
     const never = new Promise<never>(() => {});
     if (this.isWaiting || signal.aborted) return never;
     this.isWaiting = true;
+    this.letNextBegin();
     const found = await this.admission();
     this.relay?.close();
     const { newId, outward } = this.parts.host;
@@ -211,16 +220,45 @@ class Connection {
         if (session !== null && pace.isReached()) return { url: session.resumeURL, session };
         const asked = await parts.api.get<Discord.APIGatewayBotInfo>('/gateway/bot', signal);
         if (session !== null) return { url: asked.url, session };
-        if (asked.session_start_limit.remaining < 1) {
-          throw new Error('Discord lets the bot begin no more sessions today');
+        await parts.shards.agree(asked.shards);
+        if (!signal.aborted && (await this.mayBegin(asked.session_start_limit))) {
+          return { url: asked.url, session: null };
         }
-        await parts.clock.sleep(await identifyPauseMs(parts.host), signal);
-        return { url: asked.url, session: null };
       } catch (error) {
         pace.unreachable(error);
       }
     }
     return null;
+  }
+
+  /** Waits for this shard's turn; false: not any more. Rejects where Discord allows no more sessions. */
+  private async mayBegin(limit: Discord.APIGatewaySessionStartLimit): Promise<boolean> {
+    const { seat, shards, host, clock } = this.parts;
+    const { signal } = this.over;
+    if (limit.remaining < 1) throw new Error('Discord lets the bot begin no more sessions today');
+    const buckets = Math.max(1, limit.max_concurrency);
+    this.start = { shard: seat.shard, shards: seat.count, buckets, total: limit.total };
+    this.letNextBegin = await shards.enter(seat.shard % buckets);
+    let isAdmitted = false;
+    try {
+      if (!signal.aborted) await clock.sleep(await identifyPauseMs(host, this.start), signal);
+      isAdmitted = !signal.aborted;
+    } finally {
+      if (!isAdmitted) this.letNextBegin();
+    }
+    return isAdmitted;
+  }
+
+  /** Connected: the last moment, in which a shard at another gateway may have begun a session. */
+  private async beforeIdentifying(closed: AbortSignal): Promise<void> {
+    const { host, clock } = this.parts;
+    if (this.start.shards > 1) {
+      const pauseMs = await identifyPauseMs(host, this.start).catch(() => 0);
+      await clock.sleep(pauseMs, AbortSignal.any([closed, this.over.signal]));
+    }
+    if (closed.aborted) throw closed.reason;
+    await countIdentify(host, this.start);
+    this.letNextBegin();
   }
 
   private listen(take: (packet: Packet) => void): void {
@@ -249,6 +287,7 @@ class Connection {
       const words = closedWords(code);
       pace.down(pace.isReached() ? words : (this.relay?.fault() ?? this.fault ?? words));
       if (!isRefusedWith(code)) return;
+      if (code === Discord.GatewayCloseCodes.ShardingRequired) this.parts.shards.areTooFew = true;
       // After these the library does not reconnect.
       session.update(null);
       this.giveUp(words);
@@ -279,7 +318,7 @@ class Connection {
 }
 
 /** `take` gets every event, in order. It must not throw. */
-export function createConnection(parts: DiscordParts, take: (packet: Packet) => void) {
+export function createConnection(parts: ShardParts, take: (packet: Packet) => void) {
   const pace = createPace(parts);
   let failure = new AbortController();
   return {

@@ -78,6 +78,13 @@ const THREADS = new Set<unknown>([
 ]);
 const MANAGEMENT = Discord.PermissionFlagsBits.Administrator | Discord.PermissionFlagsBits.ManageGuild;
 
+/** Which servers a shard hears of; null: direct chats. */
+interface Hearing {
+  hears: (guildId: string | null) => boolean;
+}
+
+const EVERYWHERE: Hearing = { hears: () => true };
+
 export class Directory {
   readonly #guilds = new Map<string, Guild>();
   readonly #channels = new Map<string, KnownChannel>();
@@ -85,8 +92,8 @@ export class Directory {
   #awaited = new Set<string>();
 
   /** Learns from an event of the gateway; most contain nothing relevant. */
-  note(kind: string, payload: unknown): void {
-    if (kind === 'READY') this.#noteReady(payload);
+  note(kind: string, payload: unknown, shard: Hearing = EVERYWHERE): void {
+    if (kind === 'READY') this.#noteReady(payload, shard);
     else if (kind === 'GUILD_CREATE' || kind === 'GUILD_UPDATE') this.noteGuild(payload);
     else if (kind === 'GUILD_DELETE') this.#noteGuildGone(payload);
     else if (kind.startsWith('GUILD_ROLE_')) this.#noteRole(payload);
@@ -175,17 +182,23 @@ export class Directory {
     return [guildId, ...memberRoles].some((id) => holdsManagement(guild.roles.get(id)?.permissions));
   }
 
-  hasAllGuilds(): boolean {
-    return this.#awaited.size === 0;
+  hasAllGuilds(shard: Hearing): boolean {
+    return ![...this.#awaited].some((id) => shard.hears(id));
   }
 
-  #noteReady(payload: unknown): void {
+  #noteReady(payload: unknown, { hears }: Hearing): void {
     const { guilds } = fieldsOf<Discord.GatewayReadyDispatchData>(payload);
     if (!guilds) return;
-    this.#awaited = new Set(listOf(guilds).flatMap(({ id }) => idOf(id) ?? []));
-    for (const id of [...this.#guilds.keys()]) if (!this.#awaited.has(id)) this.#forgetGuild(id);
+    // Other shards tell of the others.
+    for (const id of this.#awaited) if (hears(id)) this.#awaited.delete(id);
+    for (const { id } of listOf(guilds)) if (idOf(id) !== undefined) this.#awaited.add(String(id));
+    for (const id of [...this.#guilds.keys()]) {
+      if (hears(id) && !this.#awaited.has(id)) this.#forgetGuild(id);
+    }
     // Each guild sends it again; until then newer messages may be missing.
-    for (const channel of this.#channels.values()) channel.last_message_id = null;
+    for (const channel of this.#channels.values()) {
+      if (hears(idOf(channel.guild_id) ?? null)) channel.last_message_id = null;
+    }
   }
 
   #noteGuildGone(payload: unknown): void {

@@ -113,7 +113,7 @@ const CLOSED: Record<number, string> = {
   4008: 'Discord’s gateway says that we send too much',
   4009: 'the session timed out',
   4010: 'Discord’s gateway refuses our shard',
-  4011: 'the bot is in more servers than one connection may serve',
+  4011: 'the bot is in more servers than so few connections may serve (channels.discord.shards: auto takes more)',
   4012: 'Discord’s gateway does not know our version any more',
   4013: 'Discord’s gateway does not know our intents',
   4014: 'Discord refuses the intent Message Content: tick it at discord.com/developers/applications, on the page Bot, under Privileged Gateway Intents',

@@ -12,7 +12,7 @@ import { createLookup, placeOf } from './directory.js';
 import { failureOf, MOST_NOTED } from './failure.js';
 import { inbound } from './inbound.js';
 import { beingTyped, choices } from './outbound.js';
-import type { DiscordParts } from './parts.js';
+import { createShardParts, type DiscordParts, type ShardParts } from './parts.js';
 import { fieldsOf, hasFlag, idOf, listOf, type ToldInteraction } from './payload.js';
 import type { Packet } from './session.js';
 
@@ -39,8 +39,8 @@ interface Item {
  * Passes events to step 1 of the route, in order and one batch at a time: at once if nothing is being stored,
  * else together with those that follow. Failed batches are retried, and everything behind them waits.
  */
-function createQueue(parts: DiscordParts, receive: Receive, signal: AbortSignal) {
-  const { identity, answers, presses, session, storing, clock, log } = parts;
+function createQueue(parts: ShardParts, receive: Receive, signal: AbortSignal) {
+  const { identity, answers, presses, session, seat, storing, clock, log } = parts;
   const waiting: Item[] = [];
   const inTurn = createMutex();
 
@@ -64,12 +64,13 @@ function createQueue(parts: DiscordParts, receive: Receive, signal: AbortSignal)
     for (let failures = 0; !signal.aborted; failures += 1) {
       try {
         const cursor = session.cursorAfter(packets);
+        const account = identity.me?.id ?? '';
         const reception = await receive({
           channel: 'discord',
-          account: identity.me?.id ?? '',
+          account,
           events: batch.flatMap(({ events }) => events),
           piledUp: batch.some(({ packet }) => packet === null || packet.isReplay),
-          ...(cursor === undefined ? {} : { cursor }),
+          ...(cursor === undefined ? {} : { cursor, cursorFor: seat.key(account) }),
         });
         storing.up();
         session.done(packets);
@@ -109,8 +110,41 @@ const STORED = new Set([
 
 export type Listening = ReturnType<typeof listen>;
 
+/** All shards, from the start of the channel to its end. */
 export function listen(parts: DiscordParts, receive: Receive, signal: AbortSignal) {
-  const { host, api, identity, session, directory, log } = parts;
+  const { shards, log } = parts;
+  let listening: ReturnType<typeof listenOn>[] = [];
+
+  async function run(): Promise<void> {
+    await shards.load().catch((error) => {
+      log.warn(
+        { channel: 'discord', reason: describe(error) },
+        'reading the number of Discord shards failed',
+      );
+    });
+    while (!signal.aborted) {
+      const ending = AbortSignal.any([signal, shards.begin()]);
+      const on = (shard: number) => listenOn(createShardParts(parts, shard), receive, ending);
+      listening = [on(0)];
+      await shards.known(ending);
+      for (let shard = 1; shard < (shards.count ?? 1) && !ending.aborted; shard += 1)
+        listening.push(on(shard));
+      await Promise.all(listening.map(({ done }) => done));
+    }
+  }
+
+  return {
+    /** Resolves when intake has ended, and received events are stored. Never rejects. */
+    done: run(),
+    /** The library has thrown; nothing tells in which of its connections. */
+    fail(reason: string): void {
+      for (const { fail } of listening) fail(reason);
+    },
+  };
+}
+
+function listenOn(parts: ShardParts, receive: Receive, signal: AbortSignal) {
+  const { host, api, identity, session, directory, seat, log } = parts;
   const queue = createQueue(parts, receive, signal);
   const lookUp = createLookup(parts, directory, signal);
   /** Events are sequential within a room, parallel across rooms. */
@@ -144,7 +178,7 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
     try {
       if (kind === 'GUILD_DELETE') logRemoval(parts, payload);
       if (maySayMore(parts, kind, payload)) api.forbidden.lift();
-      directory.note(kind, payload);
+      directory.note(kind, payload, seat);
       if (kind === 'READY') {
         noteLogin(parts, payload);
         catchUp.begin();
@@ -192,7 +226,7 @@ export function listen(parts: DiscordParts, receive: Receive, signal: AbortSigna
       const reason = describe(error);
       log.warn({ channel: 'discord', reason }, 'reading the Discord session failed; beginning a new one');
     });
-    const told = tellPrivateThreads(catchUpParts, signal);
+    const told = seat.shard === 0 ? tellPrivateThreads(catchUpParts, signal) : null;
     await connection.run(signal);
     await told;
     await queue.idle();

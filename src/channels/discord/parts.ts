@@ -1,5 +1,7 @@
-/** The parts of Discord's channel; `listen.ts` and `send.ts` use them. */
+/** The parts of Discord's channel, which `listen.ts` and `send.ts` use, and those of each shard. */
 import type { ChannelHost } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
+import type { Log } from '../../core/log.js';
 import { createState } from '../kit/supervise.js';
 import { createApi } from './api.js';
 import { Directory, Identity } from './directory.js';
@@ -9,6 +11,7 @@ import { Answers, Presses } from './interactions.js';
 import type { DiscordOptions } from './options.js';
 import { createResends } from './resend.js';
 import { GatewaySession } from './session.js';
+import { Seat, Shards } from './shards.js';
 import { createQuotes, Webhooks } from './webhooks.js';
 
 export type DiscordParts = ReturnType<typeof createParts>;
@@ -31,13 +34,40 @@ export function createParts(host: ChannelHost<DiscordOptions>) {
     faces,
     webhooks,
     resends,
-    session: new GatewaySession(host, identity),
+    shards: new Shards(host),
     answers: new Answers(base, resends),
     presses: new Presses(base),
     quotes: createQuotes(base, directory),
     uploads: createUploads(directory),
-    /** State of the connection, and of storing. */
-    connecting: createState(clock),
-    storing: createState(clock),
+    states: [createStates(clock)],
+  };
+}
+
+/** Of a shard: the state of its connection, and of storing. */
+function createStates(clock: Clock) {
+  const states = { connecting: createState(clock), storing: createState(clock) };
+  states.storing.up();
+  return states;
+}
+
+export type ShardParts = ReturnType<typeof createShardParts>;
+
+export function createShardParts(parts: DiscordParts, shard: number) {
+  const { host, identity, shards, states, clock } = parts;
+  const seat = new Seat(shard, shards);
+  const ofShard = states[shard] ?? createStates(clock);
+  states[shard] = ofShard;
+  const log = withShard(host.log, seat);
+  return { ...parts, ...ofShard, log, seat, session: new GatewaySession(host, identity, seat) };
+}
+
+/** Of several, each tells in the log which it is. */
+function withShard(log: Log, seat: Seat): Log {
+  const told = (fields: object) => (seat.count === 1 ? fields : { ...fields, shard: seat.shard });
+  return {
+    debug: (fields, message) => log.debug(told(fields), message),
+    info: (fields, message) => log.info(told(fields), message),
+    warn: (fields, message) => log.warn(told(fields), message),
+    error: (fields, message) => log.error(told(fields), message),
   };
 }

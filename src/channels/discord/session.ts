@@ -1,14 +1,12 @@
-/** The session at Discord's gateway, and when a new one may begin. It outlives the process. */
+/** A shard's session at Discord's gateway. It outlives the process. */
 import { createHash } from 'node:crypto';
 import type { SessionInfo } from '@discordjs/ws';
 import * as z from 'zod';
-import type { ChannelHost, ChannelState } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+import type { ChannelHost } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
-import type { Log } from '../../core/log.js';
 import type { Identity } from './directory.js';
-import { LONG_WAIT_MS } from './failure.js';
 import type { DiscordOptions } from './options.js';
+import { SESSION, type Seat } from './shards.js';
 
 /** One event of the gateway. Numbers increase within a session. */
 export interface Packet {
@@ -18,7 +16,6 @@ export interface Packet {
   isReplay: boolean;
 }
 
-const SESSION = 'session';
 /** How often the session is saved while nothing is stored. Need not be exact: duplicates are stored once. */
 const KEEP_EVERY_MS = 300_000;
 
@@ -52,21 +49,30 @@ export class GatewaySession {
   constructor(
     private readonly host: ChannelHost<DiscordOptions>,
     private readonly identity: Identity,
+    private readonly seat: Seat,
   ) {
     this.tokenHash = createHash('sha256').update(host.options.token).digest('hex');
   }
 
   /** Loads the previous process's session, if it belongs to this bot. */
   async load(): Promise<void> {
+    const { seat } = this;
     const { state, cursor, clock } = this.host;
-    const text = (await state.get([SESSION])).get(SESSION) ?? 'null';
+    const key = seat.key(SESSION);
+    const text = (await state.get([key])).get(key) ?? 'null';
     const found = keptSession.safeParse(JSON.parse(text)).data;
     if (found?.tokenHash !== this.tokenHash) return;
     const { id, resumeUrl, me } = found;
     // A cursor is `session/sequence`; that of another session says nothing.
-    const [session, reached] = ((await cursor(me.id)) ?? '').split('/');
+    const [session, reached] = ((await cursor(seat.key(me.id))) ?? '').split('/');
     const sequence = session === id ? Math.max(Number(reached), found.sequence) : found.sequence;
-    this.info = { sessionId: id, resumeURL: resumeUrl, sequence, shardId: 0, shardCount: 1 };
+    this.info = {
+      sessionId: id,
+      resumeURL: resumeUrl,
+      sequence,
+      shardId: seat.shard,
+      shardCount: seat.count,
+    };
     this.isComplete = true;
     this.heardAt = found.heardAt == null ? null : Math.min(found.heardAt, clock.now());
     this.identity.me = me;
@@ -97,12 +103,14 @@ export class GatewaySession {
     const { clock, log, state } = this.host;
     const me = this.identity.me;
     if (this.info === null || !this.isComplete || me === null) return;
+    // There are to be more shards: it ends, and is none of theirs.
+    if (this.info.shardCount !== this.seat.count) return;
     this.keptAt = clock.now();
     if (this.pending.size === 0) this.heardAt = this.keptAt;
     const { tokenHash, heardAt, info } = this;
     const { sessionId: id, resumeURL: resumeUrl } = info;
     const value = { tokenHash, id, resumeUrl, sequence: this.storedUpTo(info), heardAt, me };
-    await state.set(new Map([[SESSION, JSON.stringify(value)]])).catch((error) => {
+    await state.set(new Map([[this.seat.key(SESSION), JSON.stringify(value)]])).catch((error) => {
       log.warn({ channel: 'discord', reason: describe(error) }, 'saving the Discord session failed');
     });
   }
@@ -126,58 +134,4 @@ export class GatewaySession {
     for (const packet of this.pending) if (!stored.includes(packet)) return packet.sequence - 1;
     return info.sequence;
   }
-}
-
-const IDENTIFIES = 'identifies';
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-const LEAST_BETWEEN_MS = 5_000;
-/** Each session beyond this number within an hour doubles the time between two. */
-const USUAL_IN_AN_HOUR = 6;
-const MOST_BETWEEN_MS = 120_000;
-/** From this number per day, the time between two is `BETWEEN_AFTER_MANY_MS`. */
-const USUAL_IN_A_DAY = 50;
-const BETWEEN_AFTER_MANY_MS = 15 * 60_000;
-
-/** Pause before a session, across restarts: Discord resets a bot's token after a thousand a day. */
-export async function identifyPauseMs(host: Timing): Promise<number> {
-  const { clock, log } = host;
-  const today = await identifiesToday(host);
-  const lately = today.filter((at) => clock.now() - at < HOUR_MS).length;
-  const betweenMs =
-    today.length >= USUAL_IN_A_DAY
-      ? BETWEEN_AFTER_MANY_MS
-      : Math.min(MOST_BETWEEN_MS, LEAST_BETWEEN_MS * 2 ** Math.max(0, lately - USUAL_IN_AN_HOUR));
-  const pauseMs = (today.at(-1) ?? Number.NEGATIVE_INFINITY) + betweenMs - clock.now();
-  if (pauseMs >= LONG_WAIT_MS) {
-    log.warn(
-      { channel: 'discord', sessions: today.length, seconds: Math.round(pauseMs / 1000) },
-      'too many Discord sessions today; waiting, or Discord would reset the token',
-    );
-  }
-  return Math.max(0, pauseMs);
-}
-
-/** Counts a session before it begins, even if its process ends right after. Never rejects. */
-export async function countIdentify(host: Timing): Promise<void> {
-  const { clock, log, state } = host;
-  try {
-    const today = await identifiesToday(host);
-    await state.set(new Map([[IDENTIFIES, JSON.stringify([...today, clock.now()])]]));
-  } catch (error) {
-    log.warn({ channel: 'discord', reason: describe(error) }, 'counting a Discord session failed');
-  }
-}
-
-interface Timing {
-  clock: Clock;
-  log: Log;
-  state: ChannelState;
-}
-
-async function identifiesToday({ clock, state }: Timing): Promise<number[]> {
-  const text = (await state.get([IDENTIFIES])).get(IDENTIFIES) ?? '[]';
-  const times = z.array(z.number()).parse(JSON.parse(text));
-  // A time in the future was written by a wrong clock.
-  return times.filter((at) => at <= clock.now() && clock.now() - at < DAY_MS);
 }
