@@ -154,6 +154,15 @@ export interface Webhook {
   handle(body: unknown, secret: string | null): Promise<number>;
 }
 
+/**
+ * A further connection by which messages arrive, under a lease of its own at any gateway. Its channel's holder answers and
+ * sends. Starts once, and ends with its channel object at the latest.
+ */
+export interface Connection extends Pick<Channel, 'start' | 'stop' | 'status'> {
+  /** The lease is `channel:<name>:<account>`. */
+  readonly account: string;
+}
+
 interface ChannelTraits {
   /** Letters only; the prefix of all ids of this channel. */
   readonly name: string;
@@ -228,8 +237,17 @@ export interface Channel extends ChannelTraits {
   /** Never throws; returns soon after the signal aborts. */
   fetch?(attachment: Attachment, ask: { maxBytes: number; signal: AbortSignal }): Promise<FetchResult>;
 
-  /** Whether this native command awaits an answer, which is then sent as a reply, even in direct chats. */
-  awaitsAnswer?(platformMessageId: string): boolean;
+  /**
+   * Whether this native command awaits an answer, which is then sent as a reply, even in direct chats. Of a group's it may
+   * have to be looked up, because it came by another gateway's connection.
+   */
+  awaitsAnswer?(platformMessageId: string): boolean | Promise<boolean>;
+
+  /**
+   * The same at all gateways, and made anew by each call. Cheap; the list may grow, once the platform has told how many
+   * there are to be. Only where `ChannelHost.spread` is set: otherwise `start` opens all connections.
+   */
+  connections?(): Promise<readonly Connection[]>;
 
   names?(): string[];
 
@@ -313,6 +331,8 @@ export interface Post extends Recipient {
 
 export interface ChannelHost<Options> {
   options: Options;
+  /** Further connections are held one by one, perhaps by other gateways (`Channel.connections`). */
+  spread?: true;
   state: ChannelState;
   /** Of an account, or of a bot in it; null before the first. */
   cursor(account: string): Promise<string | null>;

@@ -17,7 +17,7 @@ import { onceEach, oneLine, TOO_LARGE, tooLarge } from './results.js';
 import { MOST_MESSAGE_BYTES, type RemoteSettings, type ServerSettings } from './settings.js';
 import { createStdioTransport, type Processes } from './stdio.js';
 
-export type Connection = Awaited<ReturnType<typeof connect>>;
+export type McpConnection = Awaited<ReturnType<typeof connect>>;
 
 /** The gateway's services for every connection. */
 export interface McpHost {

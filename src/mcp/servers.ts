@@ -3,7 +3,7 @@ import { type Clock, orAfter } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import { backoff } from '../core/retry.js';
 import type { AnyTool, ToolResult } from '../core/tool.js';
-import type { Connection, McpHost } from './connection.js';
+import type { McpConnection, McpHost } from './connection.js';
 import { type OfferedTool, offerOf, wrongArguments } from './offered.js';
 import { failed, failureOf, onceEach, oneLine, resultOf, UNREACHABLE } from './results.js';
 import type { ServerSettings } from './settings.js';
@@ -127,7 +127,7 @@ function startServer(settings: ServerSettings, host: McpHost, processes: Process
   const { clock, log, redact } = host;
   const over = new AbortController();
   const listing = createListing(settings, host);
-  let connection: Connection | null = null;
+  let connection: McpConnection | null = null;
   let retryNow = new AbortController();
   let waiting: (() => void)[] = [];
   let wasTried = () => {};
@@ -181,7 +181,7 @@ function startServer(settings: ServerSettings, host: McpHost, processes: Process
   }
 
   /** The connection; null if there is none in time. */
-  async function connected(signal: AbortSignal): Promise<Connection | null> {
+  async function connected(signal: AbortSignal): Promise<McpConnection | null> {
     if (connection !== null) return connection;
     retryNow.abort();
     const isThere = new Promise<void>((resolve) => waiting.push(resolve));
@@ -233,7 +233,11 @@ function startServer(settings: ServerSettings, host: McpHost, processes: Process
 }
 
 /** Lists tools again at each change, with growing pauses; ends with the connection. */
-async function afterChanges(made: Connection, clock: Clock, listAgain: () => Promise<void>): Promise<void> {
+async function afterChanges(
+  made: McpConnection,
+  clock: Clock,
+  listAgain: () => Promise<void>,
+): Promise<void> {
   const ended = new AbortController();
   void made.closed.then(() => ended.abort());
   let changes = 0;

@@ -39,6 +39,8 @@ export interface Stage {
   /** Ends taking in. */
   intake: AbortController;
   start(): Promise<void>;
+  /** What the channel, or a further connection, brings. */
+  receive(batch: InboundBatch): Promise<Reception>;
   /** Starts, and resolves when what is said now is heard. */
   listen(): Promise<void>;
   events(): InboundEvent[];
@@ -61,8 +63,10 @@ export async function openStage(
   options: Partial<DiscordOptions> = {},
   stored: Stored = { state: new Map(), cursor: null },
   startsAt = Date.now(),
+  /** With another gateway, on the same store. */
+  beside: { spread?: true; clock?: ManualClock } = {},
 ): Promise<Stage> {
-  const clock = manualClock(startsAt);
+  const { spread, clock = manualClock(startsAt) } = beside;
   const fake = await startFakeDiscord({ now: () => clock.now() });
   // A second process that is on stage has a clock of its own; `discord-shards.test.ts` sets Discord's five seconds.
   fake.settings.identifyEveryMs = 0;
@@ -72,6 +76,7 @@ export async function openStage(
     look();
   };
   const channel = createDiscord({
+    ...(spread && { spread }),
     outward: straight,
     newId: randomUUID,
     options: {
@@ -119,14 +124,14 @@ export async function openStage(
     intake: new AbortController(),
     store: async () => ALL_LET_IN,
     newest: async () => lastOf(stage.messages()),
-    start: () =>
-      channel.start(async (batch) => {
-        const reception = await stage.store(batch);
-        stage.batches.push(batch);
-        stored.cursor = batch.cursor ?? stored.cursor;
-        look();
-        return reception;
-      }, stage.intake.signal),
+    async receive(batch) {
+      const reception = await stage.store(batch);
+      stage.batches.push(batch);
+      stored.cursor = batch.cursor ?? stored.cursor;
+      look();
+      return reception;
+    },
+    start: () => channel.start(stage.receive, stage.intake.signal),
     async listen() {
       await stage.start();
       await until(

@@ -1,13 +1,10 @@
-/** kill -9, and connections that break one by one, while three shards bring the messages of twenty rooms. */
+/** kill -9 while three shards bring the messages of twenty rooms. */
 import { expect, test } from 'vitest';
 import { discordPlatform } from '../harness/discord.js';
 import type { Place, Platform } from '../harness/platform.js';
-import { generator } from '../harness/random.js';
 import { killAtRandom, NONE } from './kills.js';
 
 const SHARDS = 3;
-/** How many messages of ours come between two breaks of a shard's connection. */
-const SENT_BETWEEN = 5;
 
 /** Every fourth room stays a direct chat, on shard 0; the others are channels in the servers of all shards. */
 function spread(place: Place): Place {
@@ -16,14 +13,8 @@ function spread(place: Place): Place {
 
 test('nothing is lost, out of order or said twice', async () => {
   const seed = Number(process.env.COTERIE_SEED ?? Date.now() % 1_000_000);
-  const random = generator(seed);
   const platform = await discordPlatform(SHARDS);
   const { discord } = platform;
-  let sent = 0;
-  discord.onEvent((event) => {
-    if (event !== 'sent' || ++sent % SENT_BETWEEN !== 0) return;
-    discord.closeAll(random() < 0.5 ? 4000 : 1006, Math.floor(random() * SHARDS));
-  });
   const spreading: Platform = {
     ...platform,
     say: (saying) => platform.say({ ...saying, in: spread(saying.in), mention: true }),

@@ -4,14 +4,14 @@
  */
 
 import * as Discord from 'discord-api-types/v10';
-import type { Channel, ChannelHost, ChannelStatus } from '../../core/channel.js';
+import type { Channel, ChannelHost, ChannelStatus, Connection } from '../../core/channel.js';
 import { onAbort } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { DiscordApi } from './api.js';
 import { createAdministrators, nameOf } from './directory.js';
 import { failureOf } from './failure.js';
 import { fetchFile } from './files.js';
-import { type Listening, listen, mayReadContent, NO_CONTENT } from './listen.js';
+import { listen, listenTo, mayReadContent, NO_CONTENT } from './listen.js';
 import type { DiscordOptions } from './options.js';
 import { applicationCommands, compose, roomOf } from './outbound.js';
 import { createParts, type DiscordParts } from './parts.js';
@@ -22,10 +22,10 @@ const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
 export function createDiscord(host: ChannelHost<DiscordOptions>) {
   const { options, outward, log } = host;
   const parts = createParts(host);
-  const { api, identity, directory, answers, presses, states } = parts;
+  const { api, identity, directory, answers, presses, states, running } = parts;
   const isAdministrator = createAdministrators(parts, directory);
   const stopping = new AbortController();
-  let listening: Listening | null = null;
+  let listening: Promise<void> = Promise.resolve();
 
   return {
     name: 'discord',
@@ -44,7 +44,7 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
     buttons: true,
     // Accounts with Nitro may write twice as much.
     typedAtMost: [2_000, 4_000],
-    status: () => statusOf(states),
+    status: () => statusOf(host.spread ? states.slice(0, 1) : states),
 
     async start(receive, signal) {
       onAbort(signal, () => stopping.abort());
@@ -59,7 +59,7 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
 
     async stop() {
       stopping.abort();
-      await listening?.done;
+      await listening;
       answers.close();
       await presses.close();
       api.close();
@@ -78,6 +78,8 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
 
     awaitsAnswer: (id) => answers.awaits(id),
 
+    ...(host.spread ? { connections: () => furtherConnections(parts, stopping.signal) } : {}),
+
     isAdministrator: (chat, sender) =>
       orFault(`Discord could not be asked who manages the server of the channel ${chat}`, () =>
         isAdministrator(chat, sender),
@@ -93,7 +95,7 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
 
     survives(error) {
       if (!(error instanceof Error) || !OF_THE_LIBRARY.test(error.stack ?? '')) return false;
-      listening?.fail(`the library for Discord failed: ${describe(error)}`);
+      for (const { fail } of running.values()) fail(`the library for Discord failed: ${describe(error)}`);
       return true;
     },
 
@@ -102,6 +104,29 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
 }
 
 export type DiscordChannel = ReturnType<typeof createDiscord>;
+
+/** Those of all shards but the first, which is the channel's own. */
+async function furtherConnections(parts: DiscordParts, ending: AbortSignal): Promise<Connection[]> {
+  const { shards, states } = parts;
+  await shards.load();
+  const further = [...Array(shards.count ?? 1).keys()].slice(1);
+  return further.map((shard) => {
+    const stopping = new AbortController();
+    let listening: Promise<void> = Promise.resolve();
+    return {
+      account: String(shard),
+      async start(receive, signal) {
+        for (const each of [signal, ending]) onAbort(each, () => stopping.abort());
+        listening = listenTo(parts, shard, receive, stopping.signal);
+      },
+      async stop() {
+        stopping.abort();
+        await listening;
+      },
+      status: () => statusOf(states.slice(shard, shard + 1)),
+    };
+  });
+}
 
 /** Connected only if all shards are. */
 function statusOf(states: DiscordParts['states']): ChannelStatus {

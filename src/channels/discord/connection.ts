@@ -114,7 +114,7 @@ function createPace({ clock, log, session, connecting }: ShardParts) {
 type Pace = ReturnType<typeof createPace>;
 
 /** Connects, and serves until the library stops, or must be stopped because it failed. */
-class Connection {
+class ShardConnection {
   private readonly over = new AbortController();
   private readonly gateway = {
     url: '',
@@ -326,7 +326,7 @@ export function createConnection(parts: ShardParts, take: (packet: Packet) => vo
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         failure = new AbortController();
-        await new Connection(parts, pace, take).run(failure.signal, signal);
+        await new ShardConnection(parts, pace, take).run(failure.signal, signal);
       }
       parts.connecting.down('the gateway was stopped');
     },

@@ -4,6 +4,7 @@
  */
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../core/clock.js';
 import type { Address } from '../../core/message.js';
 import { text as textOf } from '../kit/incoming.js';
 import { createLookupCache, isAdministrator as isYes } from '../kit/lookup-cache.js';
@@ -85,11 +86,21 @@ interface Hearing {
 
 const EVERYWHERE: Hearing = { hears: () => true };
 
+/** So long what Discord told of a server holds whose changes another gateway hears of. */
+const FRESH_MS = 300_000;
+
 export class Directory {
+  /** When servers and channels were noted. */
+  readonly #notedAt = new Map<string, number>();
   readonly #guilds = new Map<string, Guild>();
   readonly #channels = new Map<string, KnownChannel>();
   /** Guilds announced but not yet received. */
-  #awaited = new Set<string>();
+  readonly #awaited = new Set<string>();
+
+  /** `partly`: only some servers' changes are heard of here. null: all are. */
+  constructor(
+    private readonly partly: { clock: Clock; isHeard: (guildId: string | null) => boolean } | null = null,
+  ) {}
 
   /** Learns from an event of the gateway; most contain nothing relevant. */
   note(kind: string, payload: unknown, shard: Hearing = EVERYWHERE): void {
@@ -114,6 +125,7 @@ export class Directory {
     const [name, last_message_id] = [textOf(told.name), idOf(told.last_message_id)];
     const channel = { id, type, name, guild_id, parent_id, last_message_id } as KnownChannel;
     this.#channels.set(id, channel);
+    this.#stamp(id);
     return channel;
   }
 
@@ -123,6 +135,7 @@ export class Directory {
     if (id === undefined || told.unavailable === true) return;
     this.#awaited.delete(id);
     const known = this.#guilds.get(id);
+    this.#stamp(id);
     this.#guilds.set(id, {
       name: textOf(told.name) ?? id,
       ownerId: told.owner_id ?? null,
@@ -136,7 +149,8 @@ export class Directory {
   }
 
   channel(id: string): KnownChannel | null {
-    return this.#channels.get(id) ?? null;
+    const channel = this.#channels.get(id);
+    return channel && this.#isFresh(id, idOf(channel.guild_id) ?? null) ? channel : null;
   }
 
   /** Asks Discord for a channel that is unknown; rejects when it cannot be asked. */
@@ -144,12 +158,20 @@ export class Directory {
     return this.channel(id) ?? this.noteChannel(await api.get(`/channels/${id}`, signal));
   }
 
+  /** Asks also for the server. */
+  async askAround(api: DiscordApi, id: string, signal?: AbortSignal): Promise<void> {
+    const guildId = idOf((await this.ask(api, id, signal))?.guild_id);
+    if (guildId !== undefined && this.guildName(guildId) === null) {
+      this.noteGuild(await api.get(`/guilds/${guildId}`, signal));
+    }
+  }
+
   guildName(id: string): string | null {
-    return this.#guilds.get(id)?.name ?? null;
+    return this.#guild(id)?.name ?? null;
   }
 
   role(guildId: string | null, roleId: string): Told<Discord.APIRole> | undefined {
-    return this.#guilds.get(guildId ?? '')?.roles.get(roleId);
+    return this.#guild(guildId ?? '')?.roles.get(roleId);
   }
 
   /** null for an unknown channel. */
@@ -165,7 +187,7 @@ export class Directory {
 
   /** 0 to 3; 0 also for an unknown guild. */
   premiumTier(guildId: string): number {
-    return this.#guilds.get(guildId)?.premiumTier ?? 0;
+    return this.#guild(guildId)?.premiumTier ?? 0;
   }
 
   /** A person's nicknames in all guilds. */
@@ -175,7 +197,7 @@ export class Directory {
 
   /** Whether somebody with these roles manages a guild; null for an unknown guild. */
   manages(guildId: string, userId: string, memberRoles: readonly string[]): boolean | null {
-    const guild = this.#guilds.get(guildId);
+    const guild = this.#guild(guildId);
     if (guild === undefined) return null;
     if (guild.ownerId === userId) return true;
     // The role of @everyone has the guild's own id.
@@ -229,13 +251,33 @@ export class Directory {
     for (const [id, nick] of nicksOf([member])) nicks?.set(id, nick);
   }
 
+  #guild(id: string): Guild | undefined {
+    const guild = this.#guilds.get(id);
+    return guild && this.#isFresh(id, id) ? guild : undefined;
+  }
+
+  #stamp(id: string): void {
+    if (this.partly !== null) this.#notedAt.set(id, this.partly.clock.now());
+  }
+
+  #isFresh(id: string, guildId: string | null): boolean {
+    const { partly } = this;
+    if (partly === null || guildId === null || partly.isHeard(guildId)) return true;
+    return Math.abs(partly.clock.now() - (this.#notedAt.get(id) ?? Number.NEGATIVE_INFINITY)) < FRESH_MS;
+  }
+
   #forgetGuild(id: string): void {
     this.#guilds.delete(id);
+    this.#notedAt.delete(id);
     this.#forgetChannels(({ guild_id }) => guild_id === id);
   }
 
   #forgetChannels(isGone: (channel: KnownChannel) => boolean): void {
-    for (const [id, channel] of this.#channels) if (isGone(channel)) this.#channels.delete(id);
+    for (const [id, channel] of this.#channels) {
+      if (!isGone(channel)) continue;
+      this.#channels.delete(id);
+      this.#notedAt.delete(id);
+    }
   }
 }
 

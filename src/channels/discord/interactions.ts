@@ -7,6 +7,7 @@ import type { InboundChat } from '../../core/message.js';
 import { PRESS_ANSWERS } from '../kit/outgoing.js';
 import type { ApiCall, Base } from './api.js';
 import { areButtonsRefused, CODE, failureOf, sendResult } from './failure.js';
+import type { HandedOver } from './handed-over.js';
 import { type Content, withoutButtons } from './outbound.js';
 import { hasFlag } from './payload.js';
 import type { Outgoing, Resends } from './resend.js';
@@ -118,6 +119,7 @@ export class Answers extends Interactions<Command> {
   constructor(
     base: Base,
     private readonly resends: Resends,
+    private readonly handedOver: HandedOver,
   ) {
     super(base);
   }
@@ -126,9 +128,28 @@ export class Answers extends Interactions<Command> {
     this.add({ ...interaction, inTurn: createMutex(), stage: 'open', chat });
   }
 
-  awaits(id: string): boolean {
-    const stage = this.get(id)?.stage;
-    return stage === 'open' || stage === 'deferred';
+  /** Another gateway may answer it. */
+  async handOver(id: string, shard: number): Promise<void> {
+    const command = this.get(id);
+    if (command === undefined) return;
+    const { token, application_id, chat } = command;
+    await this.handedOver.keep(shard, { id, token, application_id, chat });
+  }
+
+  /** At once, but for one that may have come to another gateway. */
+  awaits(id: string): boolean | Promise<boolean> {
+    const isWaiting = ({ stage }: Command) => stage === 'open' || stage === 'deferred';
+    const command = this.get(id);
+    if (command !== undefined) return isWaiting(command);
+    if (!this.handedOver.isUsed()) return false;
+    return this.takeOver(id).then((found) => found !== undefined && isWaiting(found));
+  }
+
+  /** One that came to another gateway. */
+  private async takeOver(id: string): Promise<Command | undefined> {
+    const found = await this.handedOver.find(id);
+    if (found !== null) this.open(found, found.chat);
+    return this.get(id);
   }
 
   /** Tells a person privately why they were not let in. Never rejects. */
@@ -141,7 +162,7 @@ export class Answers extends Interactions<Command> {
 
   /** null if it is no such command, or can no longer be answered as one. */
   async answer(id: string, content: Content, message: Outgoing, signal: AbortSignal) {
-    const command = this.get(id);
+    const command = this.get(id) ?? (await this.takeOver(id));
     return command?.inTurn(() => this.answerNow(command, content, message, signal)) ?? null;
   }
 
@@ -158,8 +179,15 @@ export class Answers extends Interactions<Command> {
 
   /** No answer will follow after all. */
   protected override async expire(command: Command): Promise<void> {
-    if (command.stage === 'deferred')
-      await this.quietly(command, () => this.base.api.call(original(command, 'DELETE')));
+    if (command.stage === 'deferred') {
+      await this.quietly(command, async () => {
+        // Another gateway may have answered it.
+        const there = await this.base.api.call<Discord.APIMessage>(original(command, 'GET'));
+        if (hasFlag(there.flags, Discord.MessageFlags.Loading)) {
+          await this.base.api.call(original(command, 'DELETE'));
+        }
+      });
+    }
     command.stage = 'lost';
   }
 

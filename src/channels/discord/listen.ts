@@ -2,6 +2,7 @@
 import * as Discord from 'discord-api-types/v10';
 import { LRUCache } from 'lru-cache';
 import type { Receive, Reception } from '../../core/channel.js';
+import { onAbort } from '../../core/clock.js';
 import { createMutex, locks } from '../../core/concurrency.js';
 import { describe } from '../../core/errors.js';
 import type { InboundEvent } from '../../core/message.js';
@@ -108,39 +109,37 @@ const STORED = new Set([
   'INTERACTION_CREATE',
 ]);
 
-export type Listening = ReturnType<typeof listen>;
-
-/** All shards, from the start of the channel to its end. */
-export function listen(parts: DiscordParts, receive: Receive, signal: AbortSignal) {
-  const { shards, log } = parts;
-  let listening: ReturnType<typeof listenOn>[] = [];
-
-  async function run(): Promise<void> {
-    await shards.load().catch((error) => {
-      log.warn(
-        { channel: 'discord', reason: describe(error) },
-        'reading the number of Discord shards failed',
-      );
-    });
-    while (!signal.aborted) {
-      const ending = AbortSignal.any([signal, shards.begin()]);
-      const on = (shard: number) => listenOn(createShardParts(parts, shard), receive, ending);
-      listening = [on(0)];
-      await shards.known(ending);
-      for (let shard = 1; shard < (shards.count ?? 1) && !ending.aborted; shard += 1)
-        listening.push(on(shard));
-      await Promise.all(listening.map(({ done }) => done));
-    }
+/** All shards of this gateway, from the start of the channel to its end. Never rejects. */
+export async function listen(parts: DiscordParts, receive: Receive, signal: AbortSignal): Promise<void> {
+  const { host, shards, log } = parts;
+  await shards.load().catch((error) => {
+    log.warn({ channel: 'discord', reason: describe(error) }, 'reading the number of Discord shards failed');
+  });
+  const listening = [listenTo(parts, 0, receive, signal)];
+  while (!signal.aborted) {
+    await shards.known(signal);
+    const here = host.spread ? 1 : (shards.count ?? 1);
+    while (listening.length < here) listening.push(listenTo(parts, listening.length, receive, signal));
+    await new Promise<void>((resolve) => onAbort(AbortSignal.any([signal, shards.round]), resolve));
   }
+  await Promise.all(listening);
+}
 
-  return {
-    /** Resolves when intake has ended, and received events are stored. Never rejects. */
-    done: run(),
-    /** The library has thrown; nothing tells in which of its connections. */
-    fail(reason: string): void {
-      for (const { fail } of listening) fail(reason);
-    },
-  };
+/** One shard. Resolves when intake has ended, and received events are stored. Never rejects. */
+export async function listenTo(
+  parts: DiscordParts,
+  shard: number,
+  receive: Receive,
+  signal: AbortSignal,
+): Promise<void> {
+  const { shards, running } = parts;
+  while (!signal.aborted) {
+    const of = createShardParts(parts, shard);
+    const { done, fail } = listenOn(of, receive, AbortSignal.any([signal, shards.round]));
+    running.set(shard, { hears: of.seat.hears, fail });
+    await done;
+  }
+  running.delete(shard);
 }
 
 function listenOn(parts: ShardParts, receive: Receive, signal: AbortSignal) {
@@ -192,6 +191,7 @@ function listenOn(parts: ShardParts, receive: Receive, signal: AbortSignal) {
         const event = eventOf(kind, payload);
         noteInteraction(parts, fieldsOf(payload), event);
         if (event === null) return;
+        if (event.kind === 'message') void parts.answers.handOver(event.platformMessageId, seat.shard);
       }
       session.came(packet);
       void inTurn(room, () => pass(packet, room));
@@ -204,6 +204,7 @@ function listenOn(parts: ShardParts, receive: Receive, signal: AbortSignal) {
   async function pass(packet: Packet, room: string): Promise<void> {
     const { kind, payload } = packet;
     await catchUp.ready(room);
+    if (kind === 'INTERACTION_CREATE') await parts.handedOver.written();
     const guildId = idOf(fieldsOf<{ guild_id: string }>(payload).guild_id);
     if (guildId !== undefined) await lookUp(kind, room, guildId);
     const event = eventOf(kind, payload);
@@ -234,11 +235,7 @@ function listenOn(parts: ShardParts, receive: Receive, signal: AbortSignal) {
     await session.keep();
   }
 
-  return {
-    /** Resolves when intake has ended, and received events are stored. Never rejects. */
-    done: run(),
-    fail: connection.fail,
-  };
+  return { done: run(), fail: connection.fail };
 }
 
 /** Whether the bot may have gained permissions. It sees only its own member events. */

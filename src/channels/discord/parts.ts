@@ -7,6 +7,7 @@ import { createApi } from './api.js';
 import { Directory, Identity } from './directory.js';
 import { Faces } from './faces.js';
 import { createUploads } from './files.js';
+import { HandedOver } from './handed-over.js';
 import { Answers, Presses } from './interactions.js';
 import type { DiscordOptions } from './options.js';
 import { createResends } from './resend.js';
@@ -21,7 +22,12 @@ export function createParts(host: ChannelHost<DiscordOptions>) {
   const api = createApi(options, host);
   const base = { api, clock, log };
   const identity = new Identity(base);
-  const directory = new Directory();
+  /** The shards that are connected from here. */
+  const running = new Map<number, Running>();
+  const isHeard = (guildId: string | null) => [...running.values()].some(({ hears }) => hears(guildId));
+  const directory = new Directory(host.spread ? { clock, isHeard } : null);
+  const shards = new Shards(host);
+  const handedOver = new HandedOver(host, shards);
   const faces = new Faces(base, host);
   const webhooks = new Webhooks(base, identity, directory, faces);
   const resends = createResends(base, identity, webhooks);
@@ -34,13 +40,20 @@ export function createParts(host: ChannelHost<DiscordOptions>) {
     faces,
     webhooks,
     resends,
-    shards: new Shards(host),
-    answers: new Answers(base, resends),
+    shards,
+    handedOver,
+    answers: new Answers(base, resends, handedOver),
     presses: new Presses(base),
     quotes: createQuotes(base, directory),
     uploads: createUploads(directory),
     states: [createStates(clock)],
+    running,
   };
+}
+
+interface Running {
+  hears(guildId: string | null): boolean;
+  fail(reason: string): void;
 }
 
 /** Of a shard: the state of its connection, and of storing. */

@@ -22,6 +22,15 @@ import { isSnowflake } from './payload.js';
 import type { Outgoing } from './resend.js';
 import { quoted, type SaidBy } from './webhooks.js';
 
+/** Of a server that another gateway hears of, Discord is asked how large a file may be. */
+async function learnLimit(parts: DiscordParts, to: Recipient, signal: AbortSignal): Promise<void> {
+  const { host, api, directory, log } = parts;
+  if (!host.spread) return;
+  await directory.askAround(api, roomOf(to), signal).catch((error) => {
+    log.debug({ channel: 'discord', reason: failureOf(error).reason }, 'asking for a Discord server failed');
+  });
+}
+
 /** The text goes with the file. If too long for that, it goes first, in messages of its own. */
 export async function send(
   parts: DiscordParts,
@@ -32,6 +41,7 @@ export async function send(
   if (!isSnowflake(roomOf(to))) return { kind: 'refused', reason: `Discord has no channel ${roomOf(to)}` };
   const { file, ...words } = part;
   if (file === undefined) return sendOne(parts, to, words, [], options);
+  await learnLimit(parts, to, options.signal);
   const limit = { bytes: parts.uploads.most(to), platform: 'Discord' };
   const found = await readOutgoing(file, limit, options.signal);
   if (found.kind !== 'read') return found;

@@ -21,7 +21,7 @@ export class Shards {
   /** Discord refused so few for the bot's servers. */
   areTooFew = false;
   private readonly agreed = new AbortController();
-  private round = new AbortController();
+  private current = new AbortController();
   private readonly lanes = new Map<number, Slots>();
 
   constructor(private readonly host: ChannelHost<DiscordOptions>) {}
@@ -47,9 +47,7 @@ export class Shards {
       const fields = { channel: 'discord', shards: this.count, recommended };
       host.log.info(fields, 'Discord recommended more shards; the number stays as it was agreed on');
     }
-    if (!isGrowing) return;
-    this.areTooFew = false;
-    this.round.abort();
+    if (isGrowing) this.areTooFew = false;
   }
 
   /** Resolves when their number is known, or the signal aborts. */
@@ -61,9 +59,8 @@ export class Shards {
   }
 
   /** Aborts when there are to be more: all connections are then made anew. */
-  begin(): AbortSignal {
-    this.round = new AbortController();
-    return this.round.signal;
+  get round(): AbortSignal {
+    return this.current.signal;
   }
 
   /** Shards of a bucket begin their sessions one after the other. Resolves with the function that lets the next one in. */
@@ -93,8 +90,13 @@ export class Shards {
         ]),
       );
     }
+    const isOther = this.count !== null && this.count !== count;
     this.count = count;
     this.agreed.abort();
+    if (!isOther) return;
+    const { current } = this;
+    this.current = new AbortController();
+    current.abort();
   }
 }
 

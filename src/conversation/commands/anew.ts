@@ -166,18 +166,18 @@ async function showVersion(call: CommandCall, answer: NewestAnswer, number: numb
 }
 
 /** Replaces the shown answer. */
-export function begin(
+export async function begin(
   { command, channels, newId }: CommandCall,
   { messageId, turnId, shown }: NewestAnswer,
   how: HowAnew,
   steps: Step[],
-): CommandAnswer {
+): Promise<CommandAnswer> {
   const { room, chat, sender, platformMessageId } = command;
   const taint = shown.tainted && how.how === 'edit' ? { tainted: true as const } : {};
   const anew: Anew = { ...how, ...taint, messageId, turnId, by: sender, held: shown.memory };
   const effects: CommandEffect[] = [{ kind: 'anew', room, turnId: newId(), anew, steps }];
   // The answer is shown where it stands; a native command waits for words of its own.
-  const isAwaited = channels.get(chat.channel)?.awaitsAnswer?.(platformMessageId) === true;
+  const isAwaited = (await channels.get(chat.channel)?.awaitsAnswer?.(platformMessageId)) === true;
   return { text: isAwaited ? SIGN[how.how] : '', effects, refused: NOT_THE_NEWEST };
 }
 
