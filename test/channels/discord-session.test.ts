@@ -1,5 +1,6 @@
 /** The session at Discord's gateway, from one process to the next. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { GatewaySession } from '../../src/channels/discord/session.js';
 import { PERMISSION } from '../fakes/discord-permissions.js';
 import { ALL_LET_IN } from '../harness/sending.js';
 import { ANNA, CHANNEL, GUILD, garden, openStage, type Stage, type Stored } from './discord-stage.js';
@@ -212,4 +213,20 @@ test('is begun less and less often by processes that end and are started again e
     await process.channel.stop();
   }
   expect(stage.fake.sessions().identified).toBe(waited.length);
+});
+
+test('an event that the library has counted and not yet handed over is not among the stored ones', () => {
+  const session = new GatewaySession({ options: { token: 'x' } } as never, {} as never, {} as never);
+  const packet = (sequence: number) => ({ kind: 'MESSAGE_CREATE', payload: {}, sequence, isReplay: true });
+  const info = { sessionId: 's', resumeURL: 'ws://x', shardId: 0, shardCount: 1 };
+  const [first, second] = [packet(5), packet(6)];
+  session.update({ ...info, sequence: 5 });
+  session.reach(first);
+  session.came(first);
+  // The same chunk held both, so the library counts the second while the first is on its way to the store.
+  session.update({ ...info, sequence: 6 });
+  expect(session.cursorAfter([first])).toBe('s/5');
+  session.reach(second);
+  session.came(second);
+  expect([session.cursorAfter([first]), session.cursorAfter([first, second])]).toEqual(['s/5', 's/6']);
 });

@@ -174,6 +174,7 @@ function listenOn(parts: ShardParts, receive: Receive, signal: AbortSignal) {
   /** The library calls it, so it must not throw. */
   function take(packet: Packet): void {
     const { kind, payload } = packet;
+    session.reach(packet);
     try {
       if (kind === 'GUILD_DELETE') logRemoval(parts, payload);
       if (maySayMore(parts, kind, payload)) api.forbidden.lift();

@@ -45,6 +45,8 @@ export class GatewaySession {
   private keptAt = 0;
   /** Events received but not yet stored, in order. */
   private readonly pending = new Set<Packet>();
+  /** The library counts an event shortly before it hands it over: until then, nothing of it is stored. */
+  private reached = 0;
 
   constructor(
     private readonly host: ChannelHost<DiscordOptions>,
@@ -73,6 +75,7 @@ export class GatewaySession {
       shardId: seat.shard,
       shardCount: seat.count,
     };
+    this.reached = sequence;
     this.isComplete = true;
     this.heardAt = found.heardAt == null ? null : Math.min(found.heardAt, clock.now());
     this.identity.me = me;
@@ -85,6 +88,7 @@ export class GatewaySession {
     }
     this.info = next && { ...next };
     this.isComplete = false;
+    this.reached = 0;
     this.pending.clear();
   }
 
@@ -109,10 +113,15 @@ export class GatewaySession {
     if (this.pending.size === 0) this.heardAt = this.keptAt;
     const { tokenHash, heardAt, info } = this;
     const { sessionId: id, resumeURL: resumeUrl } = info;
-    const value = { tokenHash, id, resumeUrl, sequence: this.storedUpTo(info), heardAt, me };
+    const value = { tokenHash, id, resumeUrl, sequence: this.storedUpTo(), heardAt, me };
     await state.set(new Map([[this.seat.key(SESSION), JSON.stringify(value)]])).catch((error) => {
       log.warn({ channel: 'discord', reason: describe(error) }, 'saving the Discord session failed');
     });
+  }
+
+  /** The library has handed it over. */
+  reach({ sequence }: Packet): void {
+    this.reached = sequence;
   }
 
   came(packet: Packet): void {
@@ -126,12 +135,12 @@ export class GatewaySession {
 
   /** Stored with a batch: the next process resumes from there. */
   cursorAfter(packets: readonly Packet[]): string | undefined {
-    return this.info === null ? undefined : `${this.info.sessionId}/${this.storedUpTo(this.info, packets)}`;
+    return this.info === null ? undefined : `${this.info.sessionId}/${this.storedUpTo(packets)}`;
   }
 
   /** The sequence up to which all events are stored, once `stored` are, too. */
-  private storedUpTo(info: SessionInfo, stored: readonly Packet[] = []): number {
+  private storedUpTo(stored: readonly Packet[] = []): number {
     for (const packet of this.pending) if (!stored.includes(packet)) return packet.sequence - 1;
-    return info.sequence;
+    return this.reached;
   }
 }
