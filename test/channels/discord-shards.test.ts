@@ -1,6 +1,7 @@
 /** Several connections to Discord's gateway in one process. */
 import { afterEach, expect, test } from 'vitest';
 import type { DiscordOptions } from '../../src/channels/discord/options.js';
+import { generator } from '../harness/random.js';
 import { ANNA, openStage, type Stage, type Stored } from './discord-stage.js';
 
 /** One server on each of three shards, and one channel in each. */
@@ -8,6 +9,7 @@ const GUILDS = [300n, 301n, 302n].map((n) => String((1_000_000_000n + n) << 22n)
 const CHANNELS = ['600000000000000010', '600000000000000011', '600000000000000012'];
 /** Between the sessions of two shards. */
 const BETWEEN_MS = 6_000;
+const PATIENTLY = { timeout: 20_000 };
 
 const stages: Stage[] = [];
 
@@ -52,7 +54,7 @@ async function listened(stage: Stage, shards = 3): Promise<void> {
 /** Of each shard, what the next process resumes. */
 async function kept({ stored }: Stage, shards = 3): Promise<void> {
   const keys = [...Array(shards).keys()].map((shard) => (shards === 1 ? 'session' : `session:${shard}`));
-  await expect.poll(() => [...stored.state.keys()]).toEqual(expect.arrayContaining(keys));
+  await expect.poll(() => [...stored.state.keys()], PATIENTLY).toEqual(expect.arrayContaining(keys));
 }
 
 function sayEverywhere({ fake }: Stage, word: string): string[] {
@@ -96,7 +98,7 @@ test('side by side, as far as Discord allows', async () => {
   const stage = await open({ shards: 3 });
   stage.fake.settings.maxConcurrency = 3;
   await stage.start();
-  await expect.poll(() => isUp(stage)).toBe(true);
+  await expect.poll(() => isUp(stage), PATIENTLY).toBe(true);
   expect(stage.fake.sessions()).toMatchObject({ identified: 3, tooSoon: 0 });
 });
 
@@ -108,7 +110,7 @@ test('each is resumed by the next process, which hears once what was said meanwh
   const other = await next(stage);
   await other.start();
   await heardAll(other, said);
-  await expect.poll(() => isUp(other)).toBe(true);
+  await expect.poll(() => isUp(other), PATIENTLY).toBe(true);
   expect(other.events()).toHaveLength(4);
   expect(stage.fake.sessions()).toMatchObject({ identified: 3, resumed: 3, refused: 0 });
 });
@@ -164,7 +166,7 @@ test('a bot with one goes on with it, though Discord recommends three', async ()
   stage.fake.calls.length = 0;
   const other = await next(stage);
   await other.start();
-  await expect.poll(() => isUp(other)).toBe(true);
+  await expect.poll(() => isUp(other), PATIENTLY).toBe(true);
   expect(stage.fake.calls).toEqual([]);
   expect(stage.fake.sessions()).toMatchObject({ identified: 1, resumed: 1, shards: [0] });
 });
@@ -189,13 +191,13 @@ test('with another number all begin anew, and what was begun still counts', asyn
   const two = await next(three, { shards: 2 });
   await two.start();
   await two.clock.asleep(BETWEEN_MS);
-  await expect.poll(() => JSON.parse(two.stored.state.get('identifies') ?? '[]')).toHaveLength(4);
+  await expect.poll(() => JSON.parse(two.stored.state.get('identifies') ?? '[]'), PATIENTLY).toHaveLength(4);
   expect([...two.stored.state.keys()].filter((key) => key.startsWith('session:'))).toEqual([]);
   // Left to itself again, Discord is asked.
   await two.channel.stop();
   const auto = await next(two);
   await auto.start();
-  await expect.poll(() => auto.stored.state.get('shards')).toBe('{"count":3,"by":"auto"}');
+  await expect.poll(() => auto.stored.state.get('shards'), PATIENTLY).toBe('{"count":3,"by":"auto"}');
 });
 
 test('where one is too few for the servers, there are as many as Discord recommends', async () => {
@@ -227,3 +229,37 @@ test('a number that is too low for the servers is kept, and said', async () => {
   await stage.clock.asleep(1_000);
   expect(stage.stored.state.get('shards')).toBe('{"count":1,"by":"number"}');
 });
+
+test('whatever breaks or is killed, everything is heard, in the order of its room', async () => {
+  const random = generator(Number(process.env.COTERIE_SEED ?? Date.now() % 1_000_000));
+  const some = <T>(list: readonly T[]) => list[Math.floor(random() * list.length)] as T;
+  const first = await open();
+  const { fake } = first;
+  fake.settings.sessionMemoryMs = Number.POSITIVE_INFINITY;
+  const rooms = [...CHANNELS, fake.dm(ANNA)];
+  const said = new Map(rooms.map((room) => [room, [] as string[]]));
+  await listened(first);
+  let on = first;
+  for (let turn = 0; turn < 60; turn += 1) {
+    const room = some(rooms);
+    const texts = said.get(room) ?? [];
+    texts.push(`${rooms.indexOf(room)}/${texts.length}`);
+    fake.say({ from: ANNA, channelId: room, content: texts.at(-1) ?? '' });
+    if (turn % 10 === 4) fake.closeAll(some([1006, 4000]), some([0, 1, 2]));
+    if (turn % 10 !== 9) continue;
+    // A process that is killed leaves what is on the disk at this moment.
+    const killed = on;
+    on = await next(killed);
+    killed.intake.abort();
+    await on.start();
+    await expect.poll(() => isUp(on), PATIENTLY).toBe(true);
+  }
+  const heard = () => stages.flatMap((stage) => stage.messages());
+  const inRoom = (room: string) => [
+    ...new Set(heard().flatMap(({ chat, text }) => (chat.address === room ? [text] : []))),
+  ];
+  for (const [room, texts] of said) {
+    await expect.poll(() => inRoom(room), PATIENTLY).toEqual(texts);
+  }
+  expect(fake.sessions()).toMatchObject({ identified: 3, tooSoon: 0 });
+}, 120_000);

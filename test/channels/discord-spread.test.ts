@@ -13,6 +13,7 @@ import { ANNA, appearanceOf, openStage, type Stage } from './discord-stage.js';
 const GUILD = String(1_000_000_001n << 22n);
 const CHANNEL = '600000000000000020';
 const CHIEFS = '100000000000000901';
+const PATIENTLY = { timeout: 20_000 };
 
 let holder: Stage;
 let other: Stage;
@@ -44,7 +45,8 @@ beforeEach(async () => {
   if (further === undefined) throw new Error('there is no further connection');
   connection = further;
   await connection.start(other.receive, other.intake.signal);
-  await expect.poll(() => holder.channel.status().connected && connection.status().connected).toBe(true);
+  const isUp = () => holder.channel.status().connected && connection.status().connected;
+  await expect.poll(isUp, PATIENTLY).toBe(true);
 });
 afterEach(async () => {
   await connection.stop();
@@ -76,7 +78,7 @@ test('each hears of its own, and the first shard is the channel’s', async () =
 });
 
 test('one that is taken by another gateway is resumed there', async () => {
-  await expect.poll(() => [...holder.stored.state.keys()]).toContain('session:1');
+  await expect.poll(() => [...holder.stored.state.keys()], PATIENTLY).toContain('session:1');
   await connection.stop();
   holder.fake.say({ from: ANNA, channelId: CHANNEL, content: 'meanwhile' });
   const [mine] = (await holder.channel.connections?.()) ?? [];
@@ -127,7 +129,7 @@ test.each([
   const command = holder.fake.command({ from: ANNA, channelId: CHANNEL, name: 'help' });
   const { platformMessageId } = await heard('/help');
   await holder.clock.advance(waits);
-  if (waits > 0) await expect.poll(() => command.deferred).toBe(true);
+  if (waits > 0) await expect.poll(() => command.deferred, PATIENTLY).toBe(true);
   expect(await holder.channel.awaitsAnswer(platformMessageId)).toBe(true);
   const result = await holder.channel.send(
     recipient,
@@ -140,7 +142,9 @@ test.each([
   ]);
   await holder.clock.advance(15 * 60_000);
   const [answer] = command.messages;
-  await expect.poll(() => holder.fake.message(CHANNEL, answer?.id ?? '')?.content).toBe('help yourself');
+  await expect
+    .poll(() => holder.fake.message(CHANNEL, answer?.id ?? '')?.content, PATIENTLY)
+    .toBe('help yourself');
   expect(await holder.channel.awaitsAnswer(platformMessageId)).toBe(false);
 });
 
@@ -148,7 +152,7 @@ test('one that nobody answers is taken back by the gateway where it came', async
   const command = holder.fake.command({ from: ANNA, channelId: CHANNEL, name: 'help' });
   await heard('/help');
   await holder.clock.advance(2_000);
-  await expect.poll(() => command.deferred).toBe(true);
+  await expect.poll(() => command.deferred, PATIENTLY).toBe(true);
   await holder.clock.advance(14 * 60_000);
   await holder.fake.until(() => holder.fake.callsTo('DELETE', /@original$/).length === 1);
 });

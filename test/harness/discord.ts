@@ -6,35 +6,29 @@ import { PERMISSION } from '../fakes/discord-permissions.js';
 import type { FakeDiscord, Interaction, User } from '../fakes/discord-words.js';
 import { type Image, type Person, type Place, type Platform, type Saying, voiceNoteOf } from './platform.js';
 
-/** The server of all groups; of several shards, there is one more for each. */
-const GUILD = 400_000_000_000_000_000n;
-const BETWEEN_SHARDS = 1n << 22n;
+const GUILD = '400000000000000000';
 /** Reference type of a forwarded message. */
 const FORWARD = 1;
 /** The quotation above a webhook's message that replies to another. */
 const QUOTE =
   /^> (?:<@\d+>|\*\*.*?\*\*) \[.*\]\(<https:\/\/discord\.com\/channels\/\d+\/\d+\/(?<id>\d+)>\)\n/;
 
-export async function discordPlatform(shards = 1): Promise<Platform & { discord: FakeDiscord }> {
+export async function discordPlatform(): Promise<Platform & { discord: FakeDiscord }> {
   const discord = await startFakeDiscord({ answerDelayMs: 3 });
-  Object.assign(discord.settings, { shards, maxConcurrency: shards });
-  const guildOf = (number: number) => String(GUILD + BETWEEN_SHARDS * BigInt(number % shards));
-  for (let shard = 0; shard < shards; shard += 1) {
-    discord.guild({
-      id: guildOf(shard),
-      name: 'The guild',
-      channels: [],
-      // The permissions in docs/discord.md beyond the defaults.
-      roles: [
-        {
-          id: String(BigInt(guildOf(shard)) + 1n),
-          name: 'Coterie',
-          permissions: PERMISSION.manageWebhooks,
-          botId: discord.bot.id,
-        },
-      ],
-    });
-  }
+  discord.guild({
+    id: GUILD,
+    name: 'The guild',
+    channels: [],
+    // The permissions in docs/discord.md beyond the defaults.
+    roles: [
+      {
+        id: '400000000000000001',
+        name: 'Coterie',
+        permissions: PERMISSION.manageWebhooks,
+        botId: discord.bot.id,
+      },
+    ],
+  });
   const channels = new Set<string>();
   const removed = new Set<string>();
   const presses: Interaction[] = [];
@@ -49,8 +43,7 @@ export async function discordPlatform(shards = 1): Promise<Platform & { discord:
     const id = channelOf(place);
     if (!channels.has(id)) {
       channels.add(id);
-      if (place.kind === 'group')
-        discord.channel(guildOf(place.number), { id, name: `channel-${place.number}` });
+      if (place.kind === 'group') discord.channel(GUILD, { id, name: `channel-${place.number}` });
       else discord.dm(userOf({ number: place.number, name: `Person ${place.number}` }), id);
     }
     return id;
