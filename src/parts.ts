@@ -18,7 +18,7 @@ import { BOARD } from './core/board.js';
 import type { Cards, SentCards } from './core/cards.js';
 import type { Channel } from './core/channel.js';
 import { systemClock } from './core/clock.js';
-import { locks } from './core/concurrency.js';
+import type { Exclusive } from './core/concurrency.js';
 import { createZone, type Zone } from './core/dates.js';
 import type { Fault } from './core/errors.js';
 import { made } from './core/file-access.js';
@@ -51,7 +51,7 @@ import { type createMetrics, createSizes } from './operating/metrics.js';
 import { guarded, type Node, type TermEnd } from './operating/node.js';
 import { createPulse } from './operating/pulse.js';
 import { createRedactor } from './operating/redact.js';
-import { foldersOf, nodeFolderOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
+import { fileLocksOf, foldersOf, nodeFolderOf, SQLITE_MIGRATIONS, storeOf } from './paths.js';
 import { createBoard, createLinks, createPlatforms, PLATFORMS } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { Records } from './replay/records.js';
@@ -260,8 +260,8 @@ function recordsOf(config: Config, log: Log): Records {
 
 const CARD_FORMAT = { isCard: isCardFile, read: readCardFile, write: writeCard, plainPng };
 
-function sentCardsOf(config: Config, log: Log): SentCards {
-  const cards = cardsOf(config, log);
+function sentCardsOf(config: Config, log: Log, exclusive: Exclusive): SentCards {
+  const cards = cardsOf(config, log, exclusive);
   const { read } = createMediaFiles({ folder: foldersOf(config).media, newId: randomUUID });
   return {
     isCard: async (file) => CARD_FORMAT.isCard(await read(file)),
@@ -269,7 +269,7 @@ function sentCardsOf(config: Config, log: Log): SentCards {
   };
 }
 
-export function cardsOf(config: Config, log: Log): Cards {
+export function cardsOf(config: Config, log: Log, exclusive = fileLocksOf(config)): Cards {
   // Portraits are mostly PNG: the process for others starts with the first of them.
   const decoder = createImageDecoder(clock);
   return createCards({
@@ -279,6 +279,7 @@ export function cardsOf(config: Config, log: Log): Cards {
     mostInChat: config.limits.personasPerChat,
     windowTokens: config.model.contextTokens,
     models: modelsOf(config),
+    exclusive,
     clock,
     log,
   });
@@ -325,7 +326,7 @@ function createFiles(
 ) {
   const { groupsDir } = config;
   const folders = foldersOf(config);
-  const exclusive = locks();
+  const exclusive = fileLocksOf(config);
   const budgets = { ...config.memory, tierBytes: config.limits.tierBytes };
   const shared = { budgets, exclusive, origins: store, log };
   const workspace = createWorkspace({ folder: folders.workspace, ...shared });
@@ -348,10 +349,10 @@ function createFiles(
     agents,
     promptFiles: createPromptFiles(workspace, agents, store),
     archives: createArchives(groupsDir, zone, exclusive, log),
-    personas: createPersonas({ groupsDir, clock, log, mostInChat, models: modelsOf(config) }),
+    personas: createPersonas({ groupsDir, clock, log, mostInChat, models: modelsOf(config), exclusive }),
     portraits: portraitsOf(groupsDir, log),
-    cards: sentCardsOf(config, log),
-    chatFiles: createChatFiles(groupsDir, store, clock, log),
+    cards: sentCardsOf(config, log, exclusive),
+    chatFiles: createChatFiles(groupsDir, store, clock, log, exclusive),
     lorebooks: createLorebooks(groupsDir, log),
     artifacts: createArtifacts({
       folder: folders.artifacts,

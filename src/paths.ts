@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Config } from './config.js';
 import { systemClock } from './core/clock.js';
+import { type Exclusive, locks } from './core/concurrency.js';
 import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
 import { closeToOthers, type DataLock, shareLock, takeLock } from './operating/lock.js';
+import { pathLocks } from './operating/path-locks.js';
 import { type DataFolders, finishRestore, isHalfRestored } from './operating/restore-plan.js';
 import type { StorePlace } from './store/open.js';
 
@@ -25,6 +27,14 @@ export function storeOf({ dataDir, store }: Config): StorePlace {
 /** Files of one machine, where several share `data_dir`. */
 export function nodeFolderOf({ dataDir, node }: Config): string {
   return join(dataDir, 'nodes', node.name);
+}
+
+/** Locks for writers of the same files, also in other gateways if there may be some. */
+export function fileLocksOf({ dataDir, groupsDir, store }: Config): Exclusive {
+  if (store.url === null) return locks();
+  const roots = { groups: groupsDir, data: dataDir };
+  const elapsed = () => performance.now();
+  return pathLocks({ folder: join(dataDir, 'locks'), roots, clock: systemClock, elapsed });
 }
 
 export function foldersOf({ dataDir }: Config) {

@@ -12,7 +12,10 @@ export function createMutex(): Mutex {
   };
 }
 
-/** After all earlier work under the same name. Not reentrant per name. */
+/**
+ * After all earlier work under the same name; on PostgreSQL, of other gateways, too. Not reentrant. Under the name of a
+ * folder, which ends in `/`, those of files may be taken, but not the other way.
+ */
 export type Exclusive = <Result>(name: string, work: () => Promise<Result>) => Promise<Result>;
 
 /** Code that changes the same files in this process must share one instance. */

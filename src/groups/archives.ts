@@ -3,7 +3,6 @@
  * elsewhere are archives, too, in parts that name their import: `…-luna.imported-3f2ac91b.md`.
  */
 import { createHash } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -21,7 +20,7 @@ import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { MemoryOwner } from '../core/memory.js';
 import { fileUpdater, openTemporary, removeLeftOvers, syncFolder, writeWhole } from '../core/write-whole.js';
-import { archiveFile, archiveFolder, fromHere, isChatId, isPersonaId } from './paths.js';
+import { archiveFile, archiveFolder, fromHere, isChatId, isPersonaId, lockOf } from './paths.js';
 
 interface ArchiveName {
   time: string;
@@ -192,7 +191,7 @@ export function createArchives(groupsDir: string, zone: Zone, exclusive: Exclusi
     async write(head, file, pages) {
       const path = pathOf(head.chatId, file);
       // Under the folder's lock, so that text erased meanwhile does not reappear in a new file.
-      await exclusive(archiveFolder(groupsDir, head.chatId), async () => {
+      await exclusive(lockOf(archiveFolder(groupsDir, head.chatId)), async () => {
         // No later write would find a temporary file left by a crash, because its name is never reused.
         await removeLeftOvers(dirname(path), (name) => parseArchiveName(name) !== null);
         await writeArchive(path, head, pages, zone);
@@ -211,10 +210,10 @@ export function createArchives(groupsDir: string, zone: Zone, exclusive: Exclusi
 
     async remove(chatId, file) {
       const path = pathOf(chatId, file);
-      await exclusive(archiveFolder(groupsDir, chatId), async () => {
+      await exclusive(lockOf(archiveFolder(groupsDir, chatId)), async () => {
         await removeLeftOvers(dirname(path), (name) => name === file);
-        // Synchronous: no update of this process comes between its comparison and its rename.
-        await orFault(path, async () => rmSync(path, { force: true }));
+        // An update must not bring it back between its comparison and its rename.
+        await exclusive(path, () => orFault(path, () => rm(path, { force: true })));
       });
     },
 

@@ -1,4 +1,5 @@
 /** A card becomes files: PERSONA.md, portrait, lorebook and the card itself, in a chat or in the library. */
+
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
@@ -11,6 +12,7 @@ import {
   type ImportAnswer,
   type ImportAsk,
 } from '../core/cards.js';
+import type { Exclusive } from '../core/concurrency.js';
 import { estimateTokens, inOneLine } from '../core/cut.js';
 import { codeOf, namesIn, readIfThere, statIfThere, unavailable } from '../core/file-access.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
@@ -33,6 +35,7 @@ export interface CardsOptions {
   /** Of the model's requests; null: unknown. */
   windowTokens: number | null;
   models: readonly string[] | null;
+  exclusive?: Exclusive;
 }
 
 /** Tools of a persona that a stranger wrote. */

@@ -1,11 +1,12 @@
 /** `chat.yaml` of each chat: its title, and alias ids, which find a chat that moved on its platform. */
-import { existsSync, lstatSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { isSeq } from 'yaml';
 import type { Clock } from '../core/clock.js';
+import { locks } from '../core/concurrency.js';
 import { describe } from '../core/errors.js';
 import { namesIn, readIfThere, unhurried } from '../core/file-access.js';
-import { readOr } from '../core/file-cache.js';
+import { readOr, readUnlessUnchanged } from '../core/file-cache.js';
 import { documentOf, withKey } from '../core/file-text.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
@@ -15,20 +16,23 @@ import { fileUpdater } from '../core/write-whole.js';
 import { createNotes, editable, listIn } from './chat-notes.js';
 import { chatFolder, isChatId } from './paths.js';
 
-const KNOWN_TITLES = 10_000;
-
 export function createChatFiles(
   groupsDir: string,
   store: ValueStore,
   clock: Pick<Clock, 'now'>,
   log: Log,
+  exclusive = locks(),
 ): ChatFiles {
-  const update = fileUpdater();
+  const update = fileUpdater(exclusive);
   const fileOf = (chatId: ChatId) => join(chatFolder(groupsDir, chatId), 'chat.yaml');
   /** Alias ids to chats: read at the first lookup, kept current by our own writes. */
   let index: Promise<Map<ChatId, ChatId>> | null = null;
-  /** As last written or read by this process: needed in every turn, rarely changed. */
-  const titles = new Map<ChatId, string>();
+  /** Paths of files whose title cannot be changed. */
+  const toldOf = new Set<string>();
+  /** Needed in every turn, rarely changed, but perhaps by another gateway. */
+  const titleIn = readUnlessUnchanged<unknown>(null, async (path) =>
+    documentOf((await readIfThere(path))?.toString('utf8') ?? '').get('title'),
+  );
 
   function indexed(): Promise<Map<ChatId, ChatId>> {
     index ??= readIndex(groupsDir, store, clock, log).catch((error: unknown) => {
@@ -41,17 +45,16 @@ export function createChatFiles(
   return {
     async setTitle(chatId, title) {
       const path = fileOf(chatId);
-      // An operator may have removed the folder meanwhile.
-      if (titles.get(chatId) === title && existsSync(path)) return;
+      if ((await titleIn(path)) === title) return;
       await update(path, (bytes) => {
         const source = bytes?.toString('utf8') ?? '';
         if (documentOf(source).get('title') === title) return null;
         const edited = withKey(source, 'title', title);
-        if (edited === null) log.warn({ path }, 'title not updated: the file is not plain YAML');
+        if (edited === null && !toldOf.has(path))
+          log.warn({ path }, 'title not updated: the file is not plain YAML');
+        if (edited === null) toldOf.add(path);
         return edited === null ? null : Buffer.from(edited, 'utf8');
       });
-      if (titles.size >= KNOWN_TITLES) titles.clear();
-      titles.set(chatId, title);
     },
 
     async addAlias(chatId, alias) {

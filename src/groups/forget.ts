@@ -13,7 +13,7 @@ import { FORGOTTEN, type Phrase } from '../core/phrase.js';
 import { isAgentId } from '../core/task.js';
 import { followLinks, removeLeftOvers, type UpdateFile } from '../core/write-whole.js';
 import { MESSAGE_HEADING } from './archives.js';
-import { agentClipboards, archiveFolder, chatFolder, dailyFolder, isReserved } from './paths.js';
+import { agentClipboards, archiveFolder, chatFolder, dailyFolder, isReserved, lockOf } from './paths.js';
 import { parseMemory } from './tiers.js';
 
 export type Kind = 'memory' | 'daily' | 'archive' | 'clipboard' | 'transcript';
@@ -275,7 +275,7 @@ export function forgetting(
         await removeLeftOvers(dirname(target), (name) => name === basename(target));
       }
       // Under the archives' lock, so that no archive with the phrase appears after the search.
-      await exclusive(archiveFolder(groupsDir, chatId), async () => {
+      await exclusive(lockOf(archiveFolder(groupsDir, chatId)), async () => {
         for (const folder of await foldersOf(chatId, kept)) {
           for (const each of (await filesIn(folder).catch(failed)) ?? [])
             await eraseIn(each, folder.kind).catch(failed);

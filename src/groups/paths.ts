@@ -75,6 +75,11 @@ export function archiveFolder(groupsDir: string, chatId: ChatId): string {
   return join(chatFolder(groupsDir, chatId), 'archive');
 }
 
+/** The name of a folder's lock, under which locks of files may be taken; never the other way (`Exclusive`). */
+export function lockOf(folder: string): string {
+  return `${folder}/`;
+}
+
 /** `file`: the name of an archive (`archives.ts`). */
 export function archiveFile(groupsDir: string, chatId: ChatId, file: string): string {
   return onDisk(archiveFolder(groupsDir, chatId), file);

@@ -1,5 +1,7 @@
 /** Creates and deletes personas, and sets their models, as people ask by command. And the names they may have. */
+
 import { rename } from 'node:fs/promises';
+import type { Exclusive } from '../core/concurrency.js';
 import { isMissing, unavailable } from '../core/file-access.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import { readingsOf } from '../core/likeness.js';
@@ -19,6 +21,13 @@ interface PersonaReader {
   asInLibrary(id: PersonaId): Promise<Persona>;
 }
 
+interface ChangeRules {
+  now(): number;
+  mostInChat: number | undefined;
+  models: readonly string[] | null;
+  exclusive: Exclusive;
+}
+
 /** False if the persona exists. */
 export type MakePersona = (
   chatId: ChatId,
@@ -32,9 +41,9 @@ export function personaChanges(
   { list, get, find, library, asInLibrary }: PersonaReader,
   fileOf: (chatId: ChatId, personaId: PersonaId, name: string) => string,
   make: MakePersona,
-  rules: { now(): number; mostInChat: number | undefined; models: readonly string[] | null },
+  rules: ChangeRules,
 ): { [Verb in 'create' | 'remove' | 'setModel']: Personas[Verb] } {
-  const update = fileUpdater();
+  const update = fileUpdater(rules.exclusive);
 
   /** Why this name clashes with a persona of the chat or the library; null if it does not. */
   async function clash(chatId: ChatId, name: string, from: string | null): Promise<string | null> {
@@ -79,7 +88,8 @@ export function personaChanges(
       }
       const path = fileOf(chatId, persona.id, 'PERSONA.md');
       const time = new Date(rules.now()).toISOString().replaceAll(':', '-');
-      await rename(path, fileOf(chatId, persona.id, `${DELETED}${time}.md`)).catch((error) => {
+      const aside = () => rename(path, fileOf(chatId, persona.id, `${DELETED}${time}.md`));
+      await rules.exclusive(path, aside).catch((error) => {
         // If missing, it was deleted meanwhile.
         if (!isMissing(error)) throw unavailable('write', path, error);
       });

@@ -2,6 +2,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { type Exclusive, locks } from '../core/concurrency.js';
 import { cutAt } from '../core/cut.js';
 import { codeOf, namesIn, readIfThere, unavailable } from '../core/file-access.js';
 import { readOr, readUnlessUnchanged } from '../core/file-cache.js';
@@ -22,6 +23,7 @@ interface PersonasOptions {
   mostInChat?: number | undefined;
   /** Those that a file for another program may name; null: any. */
   models?: readonly string[] | null | undefined;
+  exclusive?: Exclusive;
 }
 
 /** Beside PERSONA.md, or in the folder of the library. */
@@ -33,6 +35,7 @@ export function createPersonas({
   clock,
   mostInChat,
   models = null,
+  exclusive = locks(),
 }: PersonasOptions): Personas {
   const reader = personaReader(groupsDir, log, models);
   const fileOf = (chatId: ChatId, personaId: PersonaId, name: string) =>
@@ -66,7 +69,7 @@ export function createPersonas({
         if (isMade) await ensure(chatId, id);
         return isMade;
       },
-      { now: () => clock.now(), mostInChat, models },
+      { now: () => clock.now(), mostInChat, models, exclusive },
     ),
   };
 }

@@ -15,7 +15,7 @@ import { keepHandle } from '../core/v8.js';
 
 /** Our names below data_dir; other files may be there, too. */
 const OURS =
-  /^(coterie\.db|recall\.db|terminal-history|.*\.lock$|media$|speech$|work$|clipboard$|workspace$|agents$|artifacts$|skills$|replay$|exports$|nodes$|audit)/;
+  /^(coterie\.db|recall\.db|terminal-history|.*\.lock$|media$|speech$|work$|clipboard$|workspace$|agents$|artifacts$|skills$|replay$|exports$|nodes$|locks$|audit)/;
 
 /** Group and others. */
 const OTHERS = 0o077;

@@ -6,7 +6,7 @@ import { describe, Fault } from '../core/errors.js';
 import { codeOf, nullIfMissing } from '../core/file-access.js';
 import type { Log } from '../core/log.js';
 import { type Origin, originOf, originOfNotes, spacePath } from '../core/origin.js';
-import { type AgentSpace, type Agents, isAgentId } from '../core/task.js';
+import { type AgentSpace, type Agents, isAgentId, sessionFile } from '../core/task.js';
 import { fileUpdater } from '../core/write-whole.js';
 import { agentsIn, idIn, readAgent } from './agent-file.js';
 import { documentAt, ownFolder, realPathIn } from './inside.js';
@@ -84,7 +84,7 @@ export function createAgents(options: FolderOptions & { clean(text: string): str
       try {
         const sessions = sessionsOf(id);
         const cleaned = lines.map((line) => ({ ...line, content: clean(line.content) }));
-        await exclusive(join(sessions, session), () => appendLines(sessions, session, cleaned));
+        await exclusive(join(sessions, sessionFile(session)), () => appendLines(sessions, session, cleaned));
       } catch (error) {
         log.warn({ agent: id, session, error: describe(error) }, 'writing a transcript failed');
       }

@@ -43,8 +43,18 @@ describe('setTitle', () => {
   it('leaves a broken file alone and warns', async () => {
     const { chats, read, log } = await setUp('title: "x\n');
     await chats.setTitle(CHAT, 'y');
+    await chats.setTitle(CHAT, 'y');
     expect(await read()).toBe('title: "x\n');
     expect(log.warnings).toHaveLength(1);
+  });
+
+  it('sees what another gateway has written since', async () => {
+    const { chats, open, read } = await setUp();
+    await chats.setTitle(CHAT, 'one');
+    await chats.setTitle(CHAT, 'one');
+    await open().setTitle(CHAT, 'two');
+    await chats.setTitle(CHAT, 'one');
+    expect(await read()).toBe('title: one\n');
   });
 });
 
