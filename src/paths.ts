@@ -29,6 +29,11 @@ export function nodeFolderOf({ dataDir, node }: Config): string {
   return join(dataDir, 'nodes', node.name);
 }
 
+/** Held by the gateway of this name while it runs. */
+export function nodeLockIn(dataDir: string, name: string): string {
+  return join(dataDir, 'nodes', name, 'node.lock');
+}
+
 /** Locks for writers of the same files, also in other gateways if there may be some. */
 export function fileLocksOf({ dataDir, groupsDir, store }: Config): Exclusive {
   if (store.url === null) return locks();
