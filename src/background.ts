@@ -148,7 +148,7 @@ async function startListener(
         : once(async () => (await import('./page-parts.js')).pagePartsOf(parts, desk, conversation)),
     ...(servesPage && { pageFiles: PAGE_FILES }),
     uploadBytes: config.media.maxBytes,
-    sessions: stateOf(store, 'board'),
+    sessions: { ...stateOf(store, 'board'), watch: store.watch },
     clock,
     log,
   });
@@ -207,7 +207,7 @@ type TaskWiring = ReturnType<typeof createTaskWiring>;
 
 /** The task runner, loaded after the first messages. */
 export function createTaskWiring(parts: Parts, conversation: Conversation, toolsFor: ToolsFor) {
-  const { config, options, channels } = parts;
+  const { config, options, channels, leases } = parts;
   const { leaseMs, roles } = config.node;
   let runner: Promise<Runner> | null = null;
   const followers = once(async () => (await import('./delegation/tasks.js')).createFollowers());
@@ -218,7 +218,7 @@ export function createTaskWiring(parts: Parts, conversation: Conversation, tools
     return createRunner({
       ...parts,
       // Each gateway claims tasks for itself: all of them look for some.
-      ...(options.node && { owner: options.node.name, leaseMs }),
+      ...(options.node && { owner: options.node.name, leaseMs, storeNow: leases.now }),
       toolsFor,
       channels: [...channels.keys()],
       takesPrograms: options.platforms,

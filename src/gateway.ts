@@ -65,6 +65,7 @@ function createTaking(parts: GatewayParts, signal: AbortSignal, lookAround: () =
 
   /** Works for the chats of these channels from now on, after what was left there. */
   async function takeUp(wanted: string[]): Promise<void> {
+    await Promise.all(wanted.map((name) => channels.get(name)?.prepare?.()));
     const pending = await store.pending({ owner, channels: wanted, now: clock.now(), atStart: true });
     if (signal.aborted) return;
     for (const name of wanted) mine.add(name);

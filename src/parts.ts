@@ -17,6 +17,7 @@ import { createJobAccess } from './conversation/rights.js';
 import { BOARD } from './core/board.js';
 import type { Cards, SentCards } from './core/cards.js';
 import type { Channel } from './core/channel.js';
+import type { Archives } from './core/chat-record.js';
 import { systemClock } from './core/clock.js';
 import type { Exclusive } from './core/concurrency.js';
 import { createZone, type Zone } from './core/dates.js';
@@ -27,6 +28,7 @@ import type { Audit } from './core/journal.js';
 import type { Log } from './core/log.js';
 import { channelLease, type Leases, soleLeases, type Wish } from './core/node.js';
 import type { Portraits } from './core/persona.js';
+import type { Embedder } from './core/recall.js';
 import type { Store } from './core/store.js';
 import { createCollector } from './core/v8.js';
 import { createArchives } from './groups/archives.js';
@@ -151,23 +153,14 @@ export async function createParts(options: GatewayOptions) {
   const files = createFiles(config, store, zone, newId, clean, log);
   const { personas, portraits, archives } = files;
   const embedder = await createEmbedder(config, metrics, log);
-  const indexFolder = config.store.url === null ? config.dataDir : await made(nodeFolderOf(config));
-  const recallFiles = createRecallFiles(config.groupsDir, archives, log);
-  const recall = createRecall({
-    file: join(indexFolder, 'recall.db'),
-    feed: store,
-    embedder,
-    clock,
-    zone,
-    log,
-    files: withWorkspace(recallFiles, { folder: foldersOf(config).workspace, log }),
-  });
+  const recall = await createRecallOf(config, store, archives, embedder, zone, log);
   const links = createLinks();
-  const lent = { store, personas, portraits, audit, log, show: options.show, linking: links.show };
+  const share = shareOf(config, options);
+  const { leases } = share;
+  const lent = { store, leases, personas, portraits, audit, log, show: options.show, linking: links.show };
   const platforms = options.platforms ? await createPlatforms(config, lent) : [];
   const desk = options.platforms ? createBoard(config) : null;
-  const share = shareOf(config, options, platforms, desk);
-  const { serving } = share;
+  const serving = platforms.map((each) => guarded(each, () => leases.holds(channelLease(each.name))));
   const own = [desk, options.terminal].filter((channel) => channel !== null);
   const channels = new Map([...serving, ...own].map((channel) => [channel.name, channel]));
   const { rulesFor, labelOf, streams } = channelSettingsOf(config);
@@ -198,6 +191,9 @@ export async function createParts(options: GatewayOptions) {
     labelOf,
     streams,
     ...share,
+    /** Platforms only; `channels` also has the page and the terminal. */
+    serving,
+    leased: new Set([...platforms, ...(desk ? [desk] : [])].map(({ name }) => name)),
     scanner: createScanner(createPatterns(clock, log), Math.random),
     settings: settingsOf(config),
     model: await createModel(config, store, log),
@@ -221,25 +217,13 @@ export async function createParts(options: GatewayOptions) {
 }
 
 /** This gateway's share of the work among those on one store. */
-function shareOf(
-  config: Config,
-  { node, onTermOver: over }: GatewayOptions,
-  platforms: Channel[],
-  desk: Channel | null,
-) {
+function shareOf(config: Config, { node, onTermOver: over }: GatewayOptions) {
   const wish = wishOf(config);
   const leases: Leases =
     node === null
-      ? soleLeases(wish.leases)
+      ? soleLeases(wish.leases, clock.now)
       : { ...node, begin: (taken) => node.begin({ wish, taken, over }) };
-  return {
-    wish,
-    leases,
-    /** Platforms only; `channels` also has the page and the terminal. */
-    serving: platforms.map((each) => guarded(each, () => leases.holds(channelLease(each.name)))),
-    leased: new Set([...platforms, ...(desk ? [desk] : [])].map(({ name }) => name)),
-    mine: new Set<string>(),
-  };
+  return { wish, leases, mine: new Set<string>() };
 }
 
 /** The leases of a gateway with these `node.roles`. The page's chats cost little, so they count for no share. */
@@ -250,6 +234,24 @@ function wishOf({ channels, node: { roles } }: Config): Wish {
   const turns = roles.includes('turns') ? [channelLease(BOARD)] : [];
   const jobs = roles.includes('jobs') ? ['jobs', 'journal', 'upkeep'] : [];
   return { leases: [...shared, ...turns, ...jobs], shared };
+}
+
+async function createRecallOf(
+  config: Config,
+  store: Store,
+  archives: Archives,
+  embedder: Embedder | null,
+  zone: Zone,
+  log: Log,
+) {
+  // The index is derived, and a machine's own.
+  const folder = config.store.url === null ? config.dataDir : await made(nodeFolderOf(config));
+  const files = withWorkspace(createRecallFiles(config.groupsDir, archives, log), {
+    folder: foldersOf(config).workspace,
+    log,
+  });
+  const file = join(folder, 'recall.db');
+  return createRecall({ file, feed: store, embedder, clock, zone, log, files });
 }
 
 function recordsOf(config: Config, log: Log): Records {

@@ -14,6 +14,7 @@ import { describe } from './core/errors.js';
 import { platformId } from './core/ids.js';
 import { type Audit, GATEWAY } from './core/journal.js';
 import type { Log } from './core/log.js';
+import { channelLease, type Leases } from './core/node.js';
 import type { Personas, Portraits } from './core/persona.js';
 import type { Store } from './core/store.js';
 import { createOutward } from './network/outward.js';
@@ -21,6 +22,8 @@ import { foldersOf } from './paths.js';
 
 interface Lent {
   store: Store;
+  /** Absent: no gateway runs. */
+  leases?: Leases;
   personas: Personas;
   /** Absent: nobody is to speak. */
   portraits?: Portraits;
@@ -50,7 +53,7 @@ export async function createPlatforms(config: Config, lent: Lent): Promise<Chann
 export async function createPlatform(
   platform: PlatformName,
   { channels, network }: Config,
-  { store, personas, portraits, audit, log, show, linking = () => {} }: Lent,
+  { store, leases, personas, portraits, audit, log, show, linking = () => {} }: Lent,
 ): Promise<Channel | null> {
   const descriptor: ChannelDescriptor | undefined = CHANNELS.find(({ name }) => name === platform);
   const options = channels[platform];
@@ -58,7 +61,7 @@ export async function createPlatform(
   return descriptor.create({
     options,
     outward: createOutward(network.proxies),
-    state: stateOf(store, platform),
+    state: stateOf(store, platform, leases),
     cursor: async (account) => (await store.values({ cursorsOf: platform }, [account])).get(account) ?? null,
     newest: async () => (await store.newest(platform)).heard,
     recorded: async () => Object.values(await store.newest(platform)).flat(),
@@ -116,11 +119,21 @@ export function createLinks() {
   };
 }
 
-export function stateOf(store: Store, channel: string): ChannelState {
+/**
+ * A channel's notes in the store. Once a gateway has held the channel, it notes nothing after another one has taken it:
+ * the keys of two WhatsApp sessions would mix.
+ */
+export function stateOf(store: Store, channel: string, leases?: Leases): ChannelState {
+  const lease = channelLease(channel);
+  let fence: number | null = null;
+  const under = () => {
+    fence = leases?.fenceOf(lease) ?? fence;
+    return fence === null ? undefined : { lease, fence };
+  };
   return {
     get: (names) => store.values({ stateOf: channel }, names),
-    set: (values) => store.setValues({ stateOf: channel }, values),
-    clear: () => store.setValues({ stateOf: channel }, null),
+    set: (values) => store.setValues({ stateOf: channel }, values, under()),
+    clear: () => store.setValues({ stateOf: channel }, null, under()),
   };
 }
 

@@ -13,7 +13,7 @@ function stage(changes: (happened: string[]) => Partial<GatewayParts>) {
   const clock = manualClock();
   const gateway = createGateway({
     ...{ owner: 'gateway', channels: new Map(), clock, log: keptLog(), shutdownMs: 1_000 },
-    ...{ leases: soleLeases([]), leased: new Set(), mine: new Set() },
+    ...{ leases: soleLeases([], () => 0), leased: new Set(), mine: new Set() },
     store: {
       recover: async () => ({ rooms: [], deliveries: [], commands: [] }) as never,
       pending: async () => ({ rooms: [], deliveries: [], commands: [] }) as never,
@@ -124,7 +124,7 @@ test('begins with what it holds, and with the rest when its lease comes', async 
     mine,
     leased: new Set(['one', 'two']),
     leases: {
-      ...soleLeases([]),
+      ...soleLeases([], () => 0),
       begin: async (told) => {
         taken = told;
         return ['channel:one'];

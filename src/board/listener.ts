@@ -13,13 +13,12 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { ChannelState } from '../core/channel.js';
 import { type Clock, OVER, orAfter, systemClock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { AppOptions } from './app.js';
 import { createDoor, type DoorRefusal, pathOf, refuseUpgrade, UPLOADS } from './guard.js';
 import { prepare } from './headers.js';
-import { createPatience, openSessions } from './sessions.js';
+import { createPatience, openSessions, type SessionPlace } from './sessions.js';
 import type { Entrance } from './sign-in.js';
 import type { SocketLimits, Sockets } from './sockets.js';
 import { isOfThePage, pageFrom } from './static.js';
@@ -44,7 +43,7 @@ export interface BoardOptions extends AppOptions {
   limits?: ConnectionLimits;
   sockets?: SocketLimits;
   /** Sessions of browsers outlast the process here. */
-  sessions?: ChannelState;
+  sessions?: SessionPlace;
   clock?: Clock;
 }
 
@@ -167,7 +166,7 @@ function createPresent(first: BoardOptions, lasting: Omit<Entrance, 'door'>, lim
       const before = last;
       isServing = next !== null;
       if (next !== null) {
-        lasting.sessions.keepIn(next.sessions);
+        await lasting.sessions.keepIn(next.sessions);
         last = serving(next, lasting);
       }
       go();
@@ -197,6 +196,12 @@ function serving(options: BoardOptions, lasting: Omit<Entrance, 'door'>) {
   let settled = () => {};
 
   return {
+    /** Looks once more for a session that may have begun at another gateway. */
+    async refusalOf(request: IncomingMessage): Promise<DoorRefusal | null> {
+      const refusal = door.refusalOf(request);
+      const mayHaveBegun = refusal?.status === 401 && request.headers.cookie !== undefined;
+      return mayHaveBegun && (await sessions.refresh()) ? door.refusalOf(request) : refusal;
+    },
     options,
     door,
     async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -284,7 +289,7 @@ function answerRequests(server: Server, options: BoardOptions, present: Present)
       if (present.isOver()) server.closeIdleConnections();
     });
     const serving = await present.one();
-    const refusal = serving === null ? AWAY : serving.door.refusalOf(request);
+    const refusal = serving === null ? AWAY : await serving.refusalOf(request);
     if (serving === null || refusal !== null) return refuse(request, response, refusal ?? AWAY);
     begin();
     if (pathOf(request) !== UPLOADS) giveUpAfter(limits.requestMs, request, response);
@@ -332,7 +337,7 @@ function takeUpgrades(server: Server, present: Present): void {
     );
     const serving = await present.one();
     if (serving === null) return refuseUpgrade(socket, AWAY);
-    const refusal = serving.door.refusalOf(request);
+    const refusal = await serving.refusalOf(request);
     if (refusal !== null) return refuseUpgrade(socket, refusal);
     await serving.shakeHands(request, socket, head);
   });

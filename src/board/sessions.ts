@@ -5,6 +5,7 @@
 import { createHmac } from 'node:crypto';
 import type { ChannelState } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
+import type { WatchStore } from '../core/store.js';
 
 export const SESSION_MS = 30 * 86_400_000;
 /** The oldest makes room. */
@@ -13,75 +14,144 @@ const NAME = 'sessions';
 /** 32 random bytes in base64url. */
 const FORM = /^[\w-]{43}$/;
 
-export type Sessions = Awaited<ReturnType<typeof openSessions>>;
+/** After another gateway has written. */
+const READ_EVERY_MS = 1_000;
+
+/** Where they are kept; `watch` tells of other gateways, at which sessions begin and end, too. */
+export type SessionPlace = ChannelState & { watch?: WatchStore['watch'] };
 
 /** Without a place they last as long as the process. */
-export async function openSessions(first: ChannelState | undefined, clock: Clock, newSession: () => string) {
-  const kept = await first?.get([NAME]);
-  let place = first;
-  /** When each is over, by hash. */
-  const open = new Map<string, number>(JSON.parse(kept?.get(NAME) ?? '[]') as [string, number][]);
-  const users = new Map<string, Set<() => void>>();
-  let last: Promise<void> = Promise.resolve();
+export async function openSessions(
+  place: SessionPlace | undefined,
+  clock: Clock,
+  newSession: () => string,
+): Promise<Sessions> {
+  const sessions = new Sessions(clock, newSession);
+  await sessions.keepIn(place);
+  return sessions;
+}
 
-  function endOf(hash: string): number | null {
-    const end = open.get(hash);
-    return end === undefined || end <= clock.now() ? null : end;
+export class Sessions {
+  private place: SessionPlace | undefined;
+  /** When each is over, by hash. */
+  private readonly open = new Map<string, number>();
+  /** Ended here: none comes back. */
+  private readonly ended = new Set<string>();
+  private readonly users = new Map<string, Set<() => void>>();
+  private last: Promise<void> = Promise.resolve();
+  private readAt = Number.NEGATIVE_INFINITY;
+  private cancelRead: (() => void) | null = null;
+  private unwatch = () => {};
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly newSession: () => string,
+  ) {}
+
+  /** From now on: the store was opened, perhaps anew. */
+  async keepIn(place: SessionPlace | undefined): Promise<void> {
+    this.unwatch();
+    this.cancelRead?.();
+    this.cancelRead = null;
+    const isFirst = this.place === undefined;
+    this.place = place;
+    this.unwatch = place?.watch?.(() => this.readSoon()) ?? (() => {});
+    if (isFirst) await this.inTurn(() => this.read());
   }
 
-  function apply(act: (sessions: Map<string, number>) => void, sessions: Map<string, number>): void {
-    act(sessions);
-    for (const [hash, end] of sessions) {
-      if (end <= clock.now() || sessions.size > MOST_SESSIONS) sessions.delete(hash);
+  /** Whether a session may be known now that was not before: it may have begun at another gateway a moment ago. */
+  async refresh(): Promise<boolean> {
+    if (this.place?.watch === undefined || this.clock.now() < this.readAt + READ_EVERY_MS) return false;
+    await this.inTurn(() => this.read()).catch(() => {});
+    return true;
+  }
+
+  isOpen(session: string, token: string): boolean {
+    return FORM.test(session) && this.endOf(hashOf(session, token)) !== null;
+  }
+
+  async begin(token: string): Promise<string> {
+    const session = this.newSession();
+    await this.change((all) => all.set(hashOf(session, token), this.clock.now() + SESSION_MS));
+    return session;
+  }
+
+  /** It is over at once; on disk, too, when this resolves. */
+  async end(session: string, token: string): Promise<void> {
+    const hash = hashOf(session, token);
+    this.open.delete(hash);
+    this.ended.add(hash);
+    this.cut(hash);
+    await this.change((all) => all.delete(hash));
+  }
+
+  /** Calls when the session is over. Returns the function that ends this. */
+  whileOpen(session: string, token: string, cut: () => void): () => void {
+    const hash = hashOf(session, token);
+    const set = this.users.get(hash) ?? new Set();
+    this.users.set(hash, set.add(cut));
+    const cancel = this.clock.after((this.endOf(hash) ?? 0) - this.clock.now(), cut);
+    return () => {
+      cancel();
+      set.delete(cut);
+      if (set.size === 0) this.users.delete(hash);
+    };
+  }
+
+  private endOf(hash: string): number | null {
+    const end = this.open.get(hash);
+    return end === undefined || end <= this.clock.now() ? null : end;
+  }
+
+  private cut(hash: string): void {
+    for (const cut of this.users.get(hash) ?? []) cut();
+  }
+
+  /** Sessions that began or ended at another gateway begin and end here, too. */
+  private async read(): Promise<void> {
+    const { place, open, ended } = this;
+    if (place === undefined) return;
+    this.readAt = this.clock.now();
+    const kept = (await place.get([NAME])).get(NAME) ?? '[]';
+    const found = new Map((JSON.parse(kept) as [string, number][]).filter(([hash]) => !ended.has(hash)));
+    const gone = [...open.keys()].filter((hash) => !found.has(hash));
+    for (const hash of gone) open.delete(hash);
+    for (const [hash, end] of found) open.set(hash, end);
+    for (const hash of gone) this.cut(hash);
+  }
+
+  /** If the store is away, the next request asks again. */
+  private readSoon(): void {
+    this.cancelRead ??= this.clock.after(READ_EVERY_MS, () => {
+      this.cancelRead = null;
+      void this.inTurn(() => this.read()).catch(() => {});
+    });
+  }
+
+  /** Writes all of them, with those of other gateways. */
+  private change(act: (all: Map<string, number>) => void): Promise<void> {
+    return this.inTurn(async () => {
+      await this.read();
+      const next = new Map(this.open);
+      this.apply(act, next);
+      await this.place?.set(new Map([[NAME, JSON.stringify([...next])]]));
+      this.apply(act, this.open);
+    });
+  }
+
+  private apply(act: (all: Map<string, number>) => void, all: Map<string, number>): void {
+    act(all);
+    for (const [hash, end] of all) {
+      if (end <= this.clock.now() || all.size > MOST_SESSIONS) all.delete(hash);
     }
   }
 
-  /** One after the other: each writes all of them. What ends meanwhile does not come back. */
-  function change(act: (sessions: Map<string, number>) => void): Promise<void> {
-    const done = last.then(async () => {
-      const next = new Map(open);
-      apply(act, next);
-      await place?.set(new Map([[NAME, JSON.stringify([...next])]]));
-      apply(act, open);
-    });
-    // Its own caller hears of a failure; the next change is tried all the same.
-    last = done.catch(() => {});
+  private inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.last.then(work);
+    // Its own caller hears of a failure; the next one is tried all the same.
+    this.last = done.catch(() => {});
     return done;
   }
-
-  return {
-    /** The store was opened anew. */
-    keepIn(next: ChannelState | undefined): void {
-      place = next;
-    },
-    isOpen(session: string, token: string): boolean {
-      return FORM.test(session) && endOf(hashOf(session, token)) !== null;
-    },
-    async begin(token: string): Promise<string> {
-      const session = newSession();
-      await change((sessions) => sessions.set(hashOf(session, token), clock.now() + SESSION_MS));
-      return session;
-    },
-    /** It is over at once; on disk, too, when this resolves. */
-    async end(session: string, token: string): Promise<void> {
-      const hash = hashOf(session, token);
-      open.delete(hash);
-      for (const cut of users.get(hash) ?? []) cut();
-      await change((sessions) => sessions.delete(hash));
-    },
-    /** Calls when the session is over. Returns the function that ends this. */
-    whileOpen(session: string, token: string, cut: () => void): () => void {
-      const hash = hashOf(session, token);
-      const set = users.get(hash) ?? new Set();
-      users.set(hash, set.add(cut));
-      const cancel = clock.after((endOf(hash) ?? 0) - clock.now(), cut);
-      return () => {
-        cancel();
-        set.delete(cut);
-        if (set.size === 0) users.delete(hash);
-      };
-    },
-  };
 }
 
 function hashOf(session: string, token: string): string {

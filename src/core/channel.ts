@@ -182,6 +182,9 @@ interface ChannelTraits {
 }
 
 export interface Channel extends ChannelTraits {
+  /** Called before the first send: reads what another gateway may have noted in the store since this one was made. */
+  prepare?(): Promise<void>;
+
   /**
    * Returns soon. Never rejects for outages or rejected logins: `status` shows them and the channel recovers. When the
    * signal aborts, intake ends and pending `receive` calls are awaited; sending works until `stop`.

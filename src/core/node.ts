@@ -32,6 +32,8 @@ export interface Wish {
 }
 
 export interface Kept {
+  /** ms since 1970, by the database's clock. */
+  now: number;
   held: HeldLease[];
   /** All that others hold, wanted or not. */
   others: HeldLease[];
@@ -49,15 +51,21 @@ export interface Leases {
   holds(lease: string): boolean;
   /** The other gateway that holds it. */
   heldBy(lease: string): string | null;
+  /** For writes that only the holder may make. null: it is not held, or the store serves one gateway. */
+  fenceOf(lease: string): number | null;
+  /** The time by the store's clock, which all gateways share. */
+  now(): number;
 }
 
 /** A store that serves one gateway: it holds whatever it wants. */
-export function soleLeases(wanted: readonly string[]): Leases {
+export function soleLeases(wanted: readonly string[], now: () => number): Leases {
   return {
     begin: async () => [...wanted],
     rest() {},
     holds: (lease) => wanted.includes(lease),
     heldBy: () => null,
+    fenceOf: () => null,
+    now,
   };
 }
 

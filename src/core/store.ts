@@ -304,8 +304,12 @@ export type ValueScope = 'settings' | { cursorsOf: string } | { stateOf: string 
 
 export interface ValueStore {
   values(scope: ValueScope, names: readonly string[]): Promise<Map<string, string>>;
-  /** All or none. null removes one, or all of the scope. */
-  setValues(scope: ValueScope, values: ReadonlyMap<string, string | null> | null): Promise<void>;
+  /** All or none. null removes one, or all of the scope. `under`: only while that lease is held; else it rejects. */
+  setValues(
+    scope: ValueScope,
+    values: ReadonlyMap<string, string | null> | null,
+    under?: { lease: string; fence: number },
+  ): Promise<void>;
 }
 
 export async function settingOf(store: ValueStore, key: string): Promise<string | null> {

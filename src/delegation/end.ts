@@ -33,6 +33,8 @@ export interface TaskServices {
   owner: string;
   /** Of a claim. Absent: a minute. */
   leaseMs?: number;
+  /** The time by which claims run out, where several gateways have to agree on it. Absent: the clock's. */
+  storeNow?(): number;
   channels: readonly string[];
   /** Whether this process also runs programs' tasks. */
   takesPrograms: boolean;

@@ -18,6 +18,7 @@ const LONGEST_RETRY_MS = 60_000;
 
 export function createRunner(services: TaskServices) {
   const { store, owner, leaseMs = LEASE_MS, channels, takesPrograms, clock, log, followers } = services;
+  const { storeNow = clock.now } = services;
   const running = new Map<string, { run: Running; done: Promise<void> }>();
   const stopped = new AbortController();
   let looking: Promise<void> | null = null;
@@ -41,7 +42,7 @@ export function createRunner(services: TaskServices) {
   async function lookOnce(): Promise<void> {
     isAgain = false;
     try {
-      const there = await store.runningTasks({ owner, now: clock.now() });
+      const there = await store.runningTasks({ owner, now: storeNow() });
       notice(there);
       for (const left of there) if (!running.has(left.id)) await endLeft(services, left);
       if (takesPrograms) await claim('programs', () => programs() < MOST_PROGRAMS);
@@ -66,7 +67,7 @@ export function createRunner(services: TaskServices) {
 
   async function claim(of: TaskOrigin, isRoom: () => boolean): Promise<void> {
     while (isRoom() && !stopped.signal.aborted) {
-      const task = await store.claimTask({ owner, leaseMs, now: clock.now(), of });
+      const task = await store.claimTask({ owner, leaseMs, now: storeNow(), of });
       if (task === null) return;
       begin(task);
     }
@@ -84,7 +85,7 @@ export function createRunner(services: TaskServices) {
 
   async function renew(): Promise<void> {
     await store
-      .renewTasks({ owner, leaseMs, now: clock.now() })
+      .renewTasks({ owner, leaseMs, now: storeNow() })
       .catch((error) => log.warn({ err: error }, 'could not renew the leases of tasks; retrying'));
     look();
     if (!stopped.signal.aborted) stopRenewing = clock.after(leaseMs / 3, () => void renew());

@@ -60,6 +60,8 @@ function createHoldings({ leaseMs, clock, elapsed, log }: NodeOptions) {
   let held = new Map<string, HeldLease>();
   let others: HeldLease[] = [];
   let heldUntil = Number.NEGATIVE_INFINITY;
+  /** How far the database's clock is ahead of ours. */
+  let aheadMs = 0;
 
   function leftMs(): number {
     return heldUntil - margin - elapsed();
@@ -89,6 +91,8 @@ function createHoldings({ leaseMs, clock, elapsed, log }: NodeOptions) {
     /** Until a moment before the leases run out; negative without them. */
     leftMs,
     holds: (lease: string) => held.has(lease) && leftMs() > 0,
+    fenceOf: (lease: string) => held.get(lease)?.fence ?? null,
+    now: () => clock.now() + aheadMs,
     all: () => (leftMs() > 0 ? [...held.keys()] : []),
     others: () => others,
     /** The database's answer to what was asked at `asked`. Returns the leases that are new. */
@@ -102,6 +106,7 @@ function createHoldings({ leaseMs, clock, elapsed, log }: NodeOptions) {
       held = now;
       others = found.others;
       heldUntil = asked + leaseMs;
+      aheadMs = found.now - clock.now();
       return come.map(({ name }) => name);
     },
     lose(): void {
@@ -241,6 +246,8 @@ export async function enterNode(options: NodeOptions) {
     name,
     version,
     holds: holdings.holds,
+    fenceOf: holdings.fenceOf,
+    now: holdings.now,
     /** The node that holds the lease, if it is another. */
     heldBy: (lease: string) => holdings.others().find((each) => each.name === lease)?.node ?? null,
     /** Begins a term: takes what is free. Returns what is held after the first look. Throws Fault `already_running`. */

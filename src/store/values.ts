@@ -1,6 +1,7 @@
 /** The small ports: usage per day, settings, and what a channel needs at start; and the list of forgotten files. */
 
 import type { Zone } from '../core/dates.js';
+import { Fault } from '../core/errors.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { StoredAttachment } from '../core/media.js';
 import type { Usage } from '../core/model.js';
@@ -122,11 +123,20 @@ export function* setSetting(key: string, value: string | null): db.Verb<void> {
   yield* setValues('settings', new Map([[key, value]]));
 }
 
+/** Only asked on a server; the row is locked, so that the lease changes hands after this transaction or not before. */
+const IS_HELD = `
+  select 1 from lease
+  where name = @lease and fence = @fence and until > extract(epoch from clock_timestamp()) * 1000 for share`;
+
 export function valueStore(database: db.Database): ValueStore {
   return {
     values: (scope, names) => database.look(() => valuesIn(scope, names)),
-    setValues: (scope, values) =>
-      database.write(placeOf(scope).channel ?? [...(values?.keys() ?? [])], () => setValues(scope, values)),
+    setValues: (scope, values, under) =>
+      database.write(placeOf(scope).channel ?? [...(values?.keys() ?? [])], function* () {
+        if (under && (yield* db.one(IS_HELD, under)) === undefined)
+          throw new Fault('internal', `nothing was noted: another gateway may hold ${under.lease}`);
+        yield* setValues(scope, values);
+      }),
   };
 }
 

@@ -62,6 +62,7 @@ function create(options: Partial<TelegramOptions> = {}): Telegram {
     clock,
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
     cursor: async () => cursor,
+    recorded: async () => [],
     state: stateIn(kept),
     portrait: async () => null,
   });

@@ -36,7 +36,7 @@ function start(): void {
     portrait: async (chat: string | null, id: string) => parts.portraits.get(`${chat}/${id}`) ?? null,
   };
   const tokens = { token: on.fake.token, apiRoot: on.fake.url, personaTokens: { luna: LUNA.token } };
-  bots = createBots({ ...OPTIONS, ...tokens }, host, []);
+  bots = createBots({ ...OPTIONS, ...tokens }, host);
   photos = new Photos(host, new AbortController().signal);
 }
 

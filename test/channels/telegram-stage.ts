@@ -62,6 +62,7 @@ export function channelOn(
     clock,
     log: { debug: write, info: write, warn: write, error: write },
     cursor: async () => null,
+    recorded: async () => [],
     portrait: async () => null,
     state: stateIn(new Map()),
   });
@@ -116,10 +117,12 @@ export async function stage(
     outward: straight,
     clock,
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
-    cursor: async (bot) => parts.cursors.get(bot) ?? null,
+    cursor: async (bot: string) => parts.cursors.get(bot) ?? null,
+    recorded: async () => noted,
     portrait: async (chat, personaId) => parts.portraits.get(`${chat}/${personaId}`) ?? null,
     state: stateIn(parts.kept),
   };
+  let noted: { address: string; platformMessageId: string }[] = [];
   let channel = createTelegram(host);
   const crashed: Telegram[] = [];
   const start = () => {
@@ -147,7 +150,9 @@ export async function stage(
       intake.abort();
       await channel.stop();
       intake = new AbortController();
-      channel = createTelegram(host, recorded);
+      noted = recorded ?? [];
+      channel = createTelegram(host);
+      await channel.prepare();
       await start();
     },
     async crash() {

@@ -318,6 +318,19 @@ describe('a runner', () => {
     });
   });
 
+  it('leaves the tasks of another gateway alone, whose clock is behind by a minute', async () => {
+    const id = await here.submit('theirs');
+    const now = here.clock.now() - MINUTE;
+    await here.store.claimTask({ owner: 'another', leaseMs: MINUTE / 2, now, of: 'programs' });
+    const runner = createRunner({ ...here.parts, storeNow: () => here.clock.now() - MINUTE });
+    runner.start();
+    await here.clock.advance(MINUTE / 4);
+    expect(await here.store.task(id)).toMatchObject({ status: 'running' });
+    await here.clock.advance(MINUTE / 2);
+    expect(await here.end(id)).toMatchObject({ status: 'interrupted' });
+    await runner.stop(0);
+  });
+
   it('stops with its gateway: what runs is given its time, then ends as interrupted, and what waits stays', async () => {
     here.runner.start();
     for (let n = 0; n < 9; n++) await here.submit(`number ${n}`);

@@ -8,7 +8,7 @@ import { type FakeTelegram, startFakeTelegram } from '../fakes/telegram.js';
 import { eventually, type Home, makeHome, type Running, run } from '../harness/gateway.js';
 import { describeWithPostgres, type PostgresServer, startPostgres } from '../harness/postgres.js';
 
-const LEASE_MS = 2_000;
+const LEASE_MS = 4_000;
 const GUEST = { id: 7, first_name: 'Guest' };
 
 describeWithPostgres('two gateways on one store', () => {
@@ -198,12 +198,18 @@ describeWithPostgres('two gateways on one store', () => {
           from: { ...GUEST, is_bot: false },
         },
       };
-      const response = await fetch(`${await gateway.url()}/telegram/webhook`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'x-telegram-bot-api-secret-token': secret },
-        body: JSON.stringify({ update_id: id, message }),
-      });
-      expect(response.status, await response.text()).toBe(200);
+      const call = async () =>
+        fetch(`${await gateway.url()}/telegram/webhook`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', 'x-telegram-bot-api-secret-token': secret },
+          body: JSON.stringify({ update_id: id, message }),
+        });
+      // As Telegram does, until the gateway has logged in.
+      await eventually(async () => {
+        const response = await call();
+        await response.text();
+        return response.status === 200;
+      }, `m${n} is taken`);
       await eventually(() => said().includes(`heard m${n}`), `an answer to m${n}`, 5_000);
     }
     nothingTwice('m0', 'm1', 'm2', 'm3');
@@ -260,5 +266,52 @@ describeWithPostgres('two gateways on one store', () => {
     started = [...started, refused];
     expect(await refused.exited).toBe(2);
     expect(refused.err()).toContain('node.roles: expected turns beside channels');
+  });
+
+  it('a page at either is answered by the one that holds its chats; when its gateway dies, it goes on at the other', async () => {
+    const token = 'a long and unguessable token';
+    for (const name of ['a', 'b']) await configure(name, { board: { port: 0, token } });
+    const a = start('a');
+    await a.saw('coterie is up');
+    const b = start('b');
+    await b.saw('"event":"standby","lease":"channel:board"');
+    await b.saw('coterie is up');
+    const urls = { a: await a.url(), b: await b.url() };
+    const signIn = await fetch(`${urls.b}/api/session`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', origin: urls.b },
+      body: JSON.stringify({ token }),
+    });
+    const [, session = ''] = /^coterie_\d+=([\w-]+);/.exec(signIn.headers.get('set-cookie') ?? '') ?? [];
+    const on = (url: string) => ({
+      cookie: `coterie_${new URL(url).port}=${session}`,
+      ...{ 'content-type': 'application/json', origin: url },
+    });
+    const send = async (url: string, text: string) => {
+      const response = await fetch(`${url}/api/board/chats/board_main/messages`, {
+        method: 'POST',
+        headers: on(url),
+        body: JSON.stringify({ id: `message-of-${text}`, text, files: [] }),
+      });
+      expect(response.status, await response.text()).toBeLessThan(300);
+    };
+    const shows = (url: string, text: string) =>
+      eventually(
+        async () => {
+          const response = await fetch(`${url}/api/board/rows?room=board_main`, { headers: on(url) });
+          return (await response.text()).includes(text);
+        },
+        `${text} on the page`,
+        10_000,
+      );
+    await send(urls.b, 'm1');
+    await shows(urls.b, 'heard m1');
+    await shows(urls.a, 'heard m1');
+    await a.stop('SIGKILL');
+    await send(urls.b, 'm2');
+    await shows(urls.b, 'heard m2');
+    expect(
+      model.requests.filter(({ body }) => JSON.stringify(body.messages.at(-1)).includes('m1')),
+    ).toHaveLength(1);
   });
 });

@@ -12,10 +12,11 @@ import { quietLog } from '../harness/quiet.js';
 
 const LEASE_MS = 15_000;
 const held = (...names: string[]): Kept => ({
+  now: 0,
   held: names.map((name) => ({ name, node: 'a', fence: 1 })),
   ...{ others: [], asked: null },
 });
-const OTHERS: Kept = { held: [], others: [{ name: 'jobs', node: 'b', fence: 1 }], asked: null };
+const OTHERS: Kept = { now: 0, held: [], others: [{ name: 'jobs', node: 'b', fence: 1 }], asked: null };
 
 let folder: string;
 let clock: ManualClock;

@@ -1,9 +1,11 @@
 /** The nodes of a store on a real PostgreSQL, each on a connection of its own. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
+import { createZone } from '../../src/core/dates.js';
 import type { Nodes } from '../../src/core/node.js';
 import { connectPostgres } from '../../src/store/postgres/connection.js';
 import { nodesOn } from '../../src/store/postgres/nodes.js';
+import { valueStore } from '../../src/store/values.js';
 import { describeWithPostgres, type PostgresServer, startPostgres } from '../harness/postgres.js';
 import { MIGRATIONS, silentLog } from './place.js';
 
@@ -127,5 +129,23 @@ describeWithPostgres('nodes of a store', () => {
     expect((await on(a).keep(A, null, LONG))?.asked).toBeNull();
     await on(a).hand(A, 'channel:two', LONG);
     expect(await held(a, A, channels)).toEqual(['channel:one 1', 'channel:two 1']);
+  });
+
+  it('only the holder of a lease notes what a channel keeps, and not with a fence that fell behind', async () => {
+    await join();
+    await held(a, A);
+    const options = { url, connections: 3, clock: systemClock, log: silentLog, sqliteMigrations: MIGRATIONS };
+    const database = await connectPostgres({ ...options, zone: createZone('UTC') });
+    const values = valueStore(database);
+    const note = (value: string, fence: number) =>
+      values.setValues({ stateOf: 'test' }, new Map([['key', value]]), { lease: 'channel:test', fence });
+    await note('first', 1);
+    await on(a).leave(A);
+    await expect(note('late', 1)).rejects.toThrow('another gateway may hold channel:test');
+    await held(b, B);
+    await expect(note('late', 1)).rejects.toThrow('another gateway may hold channel:test');
+    await note('second', 2);
+    expect(await values.values({ stateOf: 'test' }, ['key'])).toEqual(new Map([['key', 'second']]));
+    await database.close();
   });
 });

@@ -85,12 +85,7 @@ export interface Watermark {
 
 export type Bots = ReturnType<typeof createBots>;
 
-/** `recorded`: messages in the store, whose numbers are known. */
-export function createBots(
-  options: TelegramOptions,
-  host: Surroundings,
-  recorded: readonly { address: Address; platformMessageId: string }[],
-) {
+export function createBots(options: TelegramOptions, host: Surroundings) {
   const { clock } = host;
   const main = new Bot(options, null, options.token, host);
   const personas = Object.entries(options.personaTokens).map(
@@ -110,7 +105,7 @@ export function createBots(
     personas,
     all,
     withId,
-    ...createNumbers(all, withId, clock, recorded),
+    ...createNumbers(all, withId, clock),
 
     /** Names under which people see our account. A persona's bot has the persona's name, which addresses it. */
     names: () => (main.name === '' ? [] : [main.name]),
@@ -156,12 +151,7 @@ export function createBots(
 }
 
 /** The newest message numbers, and our own newest messages, by sequence: numbers only grow. */
-function createNumbers(
-  all: readonly Bot[],
-  withId: (id: number | null) => Bot | undefined,
-  clock: Clock,
-  recorded: readonly { address: Address; platformMessageId: string }[],
-) {
+function createNumbers(all: readonly Bot[], withId: (id: number | null) => Bot | undefined, clock: Clock) {
   const newest = new LRUCache<string, number>({ max: MOST_CHATS });
   const lastSent = new LRUCache<string, { number: number; begunAt: number }>({ max: MOST_CHATS });
   const rowOf = ({ id }: OurBot, chat: Address) => (isShared(chat) ? chat : `bot ${id}`);
@@ -173,14 +163,17 @@ function createNumbers(
     return id && bot ? { row: rowOf(bot, chat), number: id.number } : null;
   }
 
-  for (const { address, platformMessageId } of recorded) {
-    const known = locate(address, platformMessageId);
-    if (known !== null) learn(known.row, known.number);
-  }
-
   return {
     newest: (bot: OurBot, chat: Address) => newest.get(rowOf(bot, chat)),
     lastSent: (bot: OurBot, chat: Address) => lastSent.get(rowOf(bot, chat)),
+
+    /** Learns the numbers of messages in the store. */
+    recall(recorded: readonly { address: Address; platformMessageId: string }[]): void {
+      for (const { address, platformMessageId } of recorded) {
+        const known = locate(address, platformMessageId);
+        if (known !== null) learn(known.row, known.number);
+      }
+    },
 
     /** Learns the numbers of messages in a bot's updates, ours and others’. */
     learn(bot: Bot, updates: readonly unknown[]): void {

@@ -38,13 +38,12 @@ async function orFault<T>({ api }: Bot, what: string, run: () => Promise<T>): Pr
 export function createTelegram(
   host: Pick<
     ChannelHost<TelegramOptions>,
-    'options' | 'state' | 'cursor' | 'portrait' | 'outward' | 'clock' | 'log'
+    'options' | 'state' | 'cursor' | 'recorded' | 'portrait' | 'outward' | 'clock' | 'log'
   >,
-  recorded: Awaited<ReturnType<ChannelHost<TelegramOptions>['recorded']>> = [],
 ) {
   const { options, outward, clock, log } = host;
   const { mode, webhookUrl, webhookSecret } = options;
-  const bots = createBots(options, host, recorded);
+  const bots = createBots(options, host);
   const { main } = bots;
   const senders = { bots, linkPreviews: options.linkPreviews, clock, log };
   const state = createState(clock);
@@ -76,6 +75,8 @@ export function createTelegram(
     wasDelivered: createDeliveryCheck(bots, clock),
     fetch: ({ source }, ask) => fetchFile(bots, source, { ...ask, outward }),
     isAdministrator: createAdministration(bots, clock),
+
+    prepare: async () => bots.recall(await host.recorded()),
 
     async start(receive, until) {
       onAbort(until, () => stopping.abort());

@@ -19,5 +19,5 @@ export const telegram: ChannelDescriptor<'telegram', typeof telegramOptions> = {
     },
   },
   streaming: ['edit', 'draft', 'off'],
-  create: async (host) => (await import('./channel.js')).createTelegram(host, await host.recorded()),
+  create: async (host) => (await import('./channel.js')).createTelegram(host),
 };

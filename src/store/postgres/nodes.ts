@@ -22,7 +22,7 @@ const ENTER = `
 /** Settled: it has lived for a lease, so it is not one that is only being tried. */
 const LIVE_ON = `
   update node set seen_at = ${NOW}, until = ${NOW} + $3 where name = $1 and token = $2
-  returning since <= ${NOW} - $3 as "isSettled"`;
+  returning seen_at as now, since <= ${NOW} - $3 as "isSettled"`;
 /** Prolongs leases that were held without a gap; of each, whether a living node asks for it. */
 const PROLONG = `
   update lease set until = ${NOW} + $2 where token = $1 and until > ${NOW}
@@ -85,18 +85,19 @@ export function nodesOn(database: PostgresDatabase): Nodes {
       }),
     keep: ({ name, token }, wish, leaseMs) =>
       inTurn(async (query) => {
-        const [alive] = await query<{ isSettled: boolean }>(LIVE_ON, [name, token, leaseMs]);
+        const [alive] = await query<{ now: number; isSettled: boolean }>(LIVE_ON, [name, token, leaseMs]);
         if (alive === undefined) return null;
         if (wish !== null) await query(DROP, [token, wish.leases]);
         const kept = await query<HeldLease & { isAsked: boolean }>(PROLONG, [token, leaseMs]);
         const asked = kept.find(({ isAsked }) => isAsked)?.name ?? null;
-        if (wish === null) return { held: kept, others: [], asked };
+        const { now } = alive;
+        if (wish === null) return { now, held: kept, others: [], asked };
         const taken = await query<HeldLease>(TAKE, [wish.leases, name, token, leaseMs]);
         const held = [...kept, ...taken];
         const others = await query<OthersLease>(OTHERS, [token]);
         const share = alive.isSettled ? wantedShare(wish, held, others) : null;
         if (share !== null) await query(ASK, [share, token]);
-        return { held, others, asked };
+        return { now, held, others, asked };
       }),
     hand: ({ token }, lease, leaseMs) =>
       inTurn(async (query) => void (await query(HAND, [lease, token, leaseMs]))),
