@@ -164,7 +164,7 @@ export function createGateway(parts: GatewayParts) {
     stopLooking = clock.after(LOOK_EVERY_MS, lookAgain);
   }
 
-  async function stop(withinMs: number): Promise<void> {
+  async function stop(withinMs: number, isLast: boolean): Promise<void> {
     intake.abort();
     leases.rest();
     unwatchStore();
@@ -174,6 +174,9 @@ export function createGateway(parts: GatewayParts) {
     await Promise.all([conversation.stop(withinMs), endOf('the tasks', tasks.stop(withinMs))]);
     await orAfter(taking.rested(), REST_MS, clock);
     for (const channel of channels.values()) await endOf(channel.name, channel.stop());
+    // Another gateway goes on with these chats while the rest ends.
+    const held = [...parts.leased].map(channelLease);
+    if (isLast) await endOf('the leases', leases.release(held));
     for (const end of taking.ending) await endOf('a background part', end());
     await endOf('the store', store.close());
   }
@@ -186,9 +189,9 @@ export function createGateway(parts: GatewayParts) {
       if (channel) log.warn({ channel: channel.name }, 'channel library failed; reconnecting');
       return channel !== undefined;
     },
-    /** Ends shortly after `shutdown_seconds` or `withinMs`. May be called twice. */
-    stop(withinMs = parts.shutdownMs): Promise<void> {
-      stopped ??= stop(withinMs);
+    /** Ends shortly after `shutdown_seconds` or `withinMs`. `isLast`: no gateway follows here. May be called twice. */
+    stop(withinMs = parts.shutdownMs, isLast = false): Promise<void> {
+      stopped ??= stop(withinMs, isLast);
       return stopped;
     },
   };

@@ -178,7 +178,7 @@ export async function runGateways(run: OpenedRun, role: Role): Promise<void> {
     door.shut();
     terminal?.leave();
     // Without its files, a run cannot store its work, so it stops at once.
-    await gateway.stop(next.isLost ? 0 : undefined);
+    await gateway.stop(next.isLost ? 0 : undefined, true);
     await terminal?.stop();
     unwatchLocks();
     return leave(role.node, locks, next.code);

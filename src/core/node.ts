@@ -47,6 +47,8 @@ export interface Leases {
   begin(taken: (lease: string) => void): Promise<string[]>;
   /** Takes nothing more; what is held stays. */
   rest(): void;
+  /** Gives these up for good, before the process ends. */
+  release(leases: readonly string[]): Promise<void>;
   /** False from a moment before it runs out. */
   holds(lease: string): boolean;
   /** The other gateway that holds it. */
@@ -62,6 +64,7 @@ export function soleLeases(wanted: readonly string[], now: () => number): Leases
   return {
     begin: async () => [...wanted],
     rest() {},
+    release: async () => {},
     holds: (lease) => wanted.includes(lease),
     heldBy: () => null,
     fenceOf: () => null,
@@ -83,6 +86,7 @@ export interface Nodes {
   keep(node: NodeName, wish: Wish | null, leaseMs: number): Promise<Kept | null>;
   /** Gives a lease to the node that asked for it, if that still lives. */
   hand(node: NodeName, lease: string, leaseMs: number): Promise<void>;
+  release(node: NodeName, leases: readonly string[]): Promise<void>;
   /** Gives everything up. */
   leave(node: NodeName): Promise<void>;
   living(): Promise<LivingNode[]>;

@@ -87,6 +87,7 @@ function createHoldings({ leaseMs, clock, elapsed, log }: NodeOptions) {
   }
 
   return {
+    margin,
     isAny: () => held.size > 0,
     /** Until a moment before the leases run out; negative without them. */
     leftMs,
@@ -115,9 +116,9 @@ function createHoldings({ leaseMs, clock, elapsed, log }: NodeOptions) {
       heldUntil = Number.NEGATIVE_INFINITY;
       told.clear();
     },
-    giveUp(lease: string): void {
+    giveUp(lease: string, why: string): void {
       const given = held.get(lease);
-      if (given !== undefined) noteLost(given, 'another gateway asked for it');
+      if (given !== undefined) noteLost(given, why);
       held.delete(lease);
     },
   };
@@ -185,7 +186,8 @@ class Heart {
     const { term, holdings } = this;
     const { leaseMs } = this.options;
     const isComplete = term === null || term.wish.leases.every(holdings.holds);
-    const usual = isComplete ? leaseMs / 3 : Math.min(LOOK_EVERY_MS, leaseMs / 3);
+    const often = (leaseMs - holdings.margin) / 3;
+    const usual = isComplete ? often : Math.min(LOOK_EVERY_MS, often);
     const left = holdings.leftMs();
     return left > 0 ? Math.min(usual, left) : usual;
   }
@@ -257,9 +259,15 @@ export async function enterNode(options: NodeOptions) {
     },
     /** Ends the term; what is held stays, and nothing more is taken. */
     rest: () => heart.rest(),
+    /** Gives these up: their work here is over for good. Best effort: else they run out. */
+    async release(leases: readonly string[]): Promise<void> {
+      const given = leases.filter((lease) => holdings.holds(lease));
+      for (const lease of given) holdings.giveUp(lease, 'this gateway ends');
+      await orAfter(nodes.release(me, given), LEAVE_MS, clock);
+    },
     /** Hands on a lease that another gateway asked for. Its work here is over. */
     async hand(lease: string): Promise<void> {
-      holdings.giveUp(lease);
+      holdings.giveUp(lease, 'another gateway asked for it');
       await nodes.hand(me, lease, leaseMs);
     },
     /** Another may work at once. Best effort: else it may when the leases run out. */

@@ -58,15 +58,20 @@ export const NONE = { lost: 0, outOfOrder: 0, twice: 0 };
 
 export async function killAtRandom(
   platform: Platform,
-  plan: { kills: number; seed: number; store?: Store },
+  plan: { kills: number; seed: number; store?: Store; groups?: boolean },
 ): Promise<KillReport> {
+  // Every second one, if there are any.
+  const isGroup = (chat: number) => plan.groups === true && chat % 2 === 0;
   const random = generator(plan.seed);
   const kills: Record<Phase, number> = { receiving: 0, turn: 0, finishing: 0, delivering: 0 };
   /** What processes that were killed have complained of. */
   const complaints: string[] = [];
   const on = await stageOn(platform, { log: { level: 'info', format: 'json' }, store: plan.store ?? {} });
   const asked: string[][] = Array.from({ length: CHATS }, () => []);
-  const placeOf = (chat: number) => ({ kind: 'direct' as const, number: chat });
+  const placeOf = (chat: number) => ({
+    kind: isGroup(chat) ? ('group' as const) : ('direct' as const),
+    number: chat,
+  });
   const sentIn = (chat: number) => platform.shown(placeOf(chat));
   const answeredIn = (chat: number) => new Set(sentIn(chat).flatMap((sent) => tokensOf(sent.text)));
   const outstanding = () =>
@@ -76,7 +81,7 @@ export async function killAtRandom(
     const token = `c${chat}m${asked[chat]?.length ?? 0}`;
     asked[chat]?.push(token);
     const from = { number: chat, name: `Person ${chat}` };
-    platform.say({ from, in: placeOf(chat), text: `please answer ${token}` });
+    platform.say({ from, in: placeOf(chat), text: `please answer ${token}`, mention: isGroup(chat) });
   }
 
   /** Set while a gateway is to be killed: called with every event of the route as the servers see it. */

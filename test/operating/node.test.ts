@@ -44,6 +44,7 @@ function enter(join: Nodes['join'] = joins) {
     join,
     keep: (_, wish) => keeping(wish),
     hand: async (_, lease) => void handed.push(lease),
+    release: async (_, leases) => void handed.push(...leases),
     leave: async () => {},
     living: async () => [],
     close: async () => {},
@@ -128,6 +129,16 @@ it('between two terms it prolongs what it holds, and takes nothing', async () =>
   node.rest();
   for (let n = 0; n < 5; n++) await clock.advance(LEASE_MS / 3);
   expect([node.holds('jobs'), wishes.at(-1), ends]).toEqual([true, null, []]);
+  await node.leave();
+});
+
+it('gives up for good what it holds of the leases that it is told', async () => {
+  const node = await enter();
+  await node.begin(term());
+  await clock.advance(0);
+  keeping = async () => held();
+  await node.release(['jobs', 'channel:test']);
+  expect([handed, node.holds('jobs')]).toEqual([['jobs'], false]);
   await node.leave();
 });
 

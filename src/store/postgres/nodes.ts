@@ -45,6 +45,7 @@ const ASK = 'update lease set asked_by = $2 where name = $1';
 const HAND = `
   update lease set node = node.name, token = node.token, fence = fence + 1, until = ${NOW} + $3, asked_by = null
   from node where lease.name = $1 and lease.token = $2 and node.token = lease.asked_by and node.until > ${NOW}`;
+const RELEASE_SOME = `update lease set until = 0 where token = $1 and name = any ($2)`;
 const RELEASE = `update lease set until = 0 where token = $1`;
 const REMOVE = `delete from node where name = $1 and token = $2`;
 
@@ -101,6 +102,8 @@ export function nodesOn(database: PostgresDatabase): Nodes {
       }),
     hand: ({ token }, lease, leaseMs) =>
       inTurn(async (query) => void (await query(HAND, [lease, token, leaseMs]))),
+    release: ({ token }, leases) =>
+      inTurn(async (query) => void (await query(RELEASE_SOME, [token, leases]))),
     leave: ({ name, token }: NodeName) =>
       inTurn(async (query) => {
         await query(RELEASE, [token]);
