@@ -15,7 +15,7 @@ import type { Runner } from './delegation/runner.js';
 import type { Duty } from './gateway.js';
 import { startJobs } from './jobs/clock.js';
 import { trimMedia } from './media/files.js';
-import { nodeGauges, sizeGauges, storeGauge } from './operating/metrics.js';
+import { backlogGauge, nodeGauges, sizeGauges, storeGauge } from './operating/metrics.js';
 import { startUpkeep } from './operating/upkeep.js';
 import type { Parts } from './parts.js';
 import { foldersOf, PAGE_FILES } from './paths.js';
@@ -117,7 +117,7 @@ async function startListener(
   tasks: TaskWiring,
 ): Promise<() => Promise<void>> {
   const { config, options, store, serving, metrics, sizes, pulse, workspace, artifacts, clock, log } = parts;
-  const { desk, leases, wish, mine, startedAt } = parts;
+  const { desk, backlog, leases, wish, mine, startedAt } = parts;
   const servesPage = config.node.roles.includes('board');
   const stateHere = (channel: Channel) => {
     const { name } = channel;
@@ -135,7 +135,8 @@ async function startListener(
     metrics: async () => {
       const isUp = await pulse();
       // Of the whole store: one gateway tells them, so that a sum does not count them twice.
-      const ofStore = isUp && leases.holds('upkeep') ? sizeGauges(await sizes()) : [];
+      const tellsStore = isUp && leases.holds('upkeep');
+      const ofStore = tellsStore ? [backlogGauge(await backlog()), ...sizeGauges(await sizes())] : [];
       const node = { name: config.node.name, version: options.version };
       return metrics.render([storeGauge(isUp), ...ofStore, ...nodeGauges(node, wish.leases, leases.holds)]);
     },

@@ -49,7 +49,7 @@ import { createMedia } from './media/media.js';
 import { secretsIn } from './models/redact.js';
 import { takeLock } from './operating/lock.js';
 import type { LogTail } from './operating/log.js';
-import { type createMetrics, createSizes } from './operating/metrics.js';
+import { type createMetrics, createSizes, minutely } from './operating/metrics.js';
 import { guarded, type Node, type TermEnd } from './operating/node.js';
 import { createPulse } from './operating/pulse.js';
 import { createRedactor } from './operating/redact.js';
@@ -69,7 +69,7 @@ import {
 import { channelSettingsOf, settingsOf } from './settings.js';
 import { createSkills, systemHost } from './skills/skills.js';
 import { openSqliteStore, openStoreAt } from './store/open.js';
-import type { StoreReports } from './store/told.js';
+import type { StoreReports } from './store/outage.js';
 import { createAgents } from './workspace/agents.js';
 import { withWorkspace } from './workspace/recall-files.js';
 import { createPromptFiles } from './workspace/shown.js';
@@ -210,6 +210,7 @@ export async function createParts(options: GatewayOptions) {
     records: recordsOf(config, log),
     exports: createExports({ folder: foldersOf(config).exports, feed: store, personas, zone, clock }),
     pulse: createPulse(store, clock),
+    backlog: minutely(() => store.counts(), clock),
     sizes: createSizes(store, () => mediaBytes(foldersOf(config).media), clock),
     startedAt,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt },

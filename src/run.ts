@@ -62,7 +62,8 @@ async function takePlace({ config, version, stop, log, told }: OpenedRun) {
   }
   const nodes = await unlessStopped(openNodes(storeOf(config), { clock: systemClock, log, told }), stop, log);
   checkShared(config, await unlessStopped(nodes.living(), stop, log));
-  const parts = { nodes, folder, version, clock: systemClock, elapsed: () => performance.now(), log };
+  const { metrics, elapsed } = told;
+  const parts = { nodes, folder, version, clock: systemClock, elapsed, metrics, log };
   const entered = enterNode({ ...node, ...parts });
   return { locks: [lock, own], node: await unlessStopped(entered, stop, log) };
 }

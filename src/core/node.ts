@@ -22,6 +22,8 @@ export interface HeldLease {
   node: string;
   /** Grows with each holder. */
   fence: number;
+  /** Another had it until it ran out. */
+  isTakenOver?: boolean;
 }
 
 /** The leases that a node works under. */

@@ -5,7 +5,7 @@ import { cutAt } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
 import { callEntryId, channelOf, DEFAULT_PERSONA, type RoomId, roomParts } from '../core/ids.js';
 import type { JournalWrite, Results } from '../core/journal.js';
-import type { Log } from '../core/log.js';
+import type { Log, Metrics } from '../core/log.js';
 import type { Personas } from '../core/persona.js';
 import type { Skills } from '../core/skills.js';
 import type { WatchStore } from '../core/store.js';
@@ -56,6 +56,7 @@ export interface TaskServices {
   memoryChars: number;
   zone: Zone;
   clock: Clock;
+  metrics: Metrics;
   log: Log;
 }
 

@@ -118,7 +118,8 @@ async function endLeft(services: TaskServices, { id, owner }: { id: string; owne
   const task = await services.store.task(id);
   if (task === null) return;
   const outcome = { kind: 'interrupted' } as const;
-  await endTask(services, { task, viap: viapOf(task), outcome, tainted: true }, owner);
+  const ended = await endTask(services, { task, viap: viapOf(task), outcome, tainted: true }, owner);
+  if (ended === 'finished') services.metrics.count('takeovers_total', { kind: 'task' });
 }
 
 /** Never rejects. On failure, the task is marked interrupted as soon as the store accepts writes. */

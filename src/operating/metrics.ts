@@ -176,18 +176,22 @@ function labelText(labels: Record<string, string>): string {
 
 const FRESH_MS = 60_000;
 
-/** Measures at most once a minute, since that looks at every file. */
+/** Looks at every file. */
 export function createSizes(
   store: UpkeepStore,
   mediaBytes: () => Promise<number>,
   clock: Clock,
 ): () => Promise<Sizes> {
-  let latest: Promise<Sizes> | null = null;
-  let measuredAt = 0;
-  const measure = async () => {
+  return minutely(async () => {
     const [stored, media] = await Promise.all([store.sizes(), mediaBytes()]);
     return { store: stored, media };
-  };
+  }, clock);
+}
+
+/** Measures at most once a minute, for what is not cheap. */
+export function minutely<T>(measure: () => Promise<T>, clock: Clock): () => Promise<T> {
+  let latest: Promise<T> | null = null;
+  let measuredAt = 0;
   return () => {
     const now = clock.now();
     if (latest !== null && now - measuredAt < FRESH_MS) return latest;
@@ -199,6 +203,12 @@ export function createSizes(
     });
     return latest;
   };
+}
+
+/** Open work, by state. */
+export function backlogGauge(counts: Record<string, number>): Gauge {
+  const values = Object.entries(counts).map(([state, value]) => ({ labels: { state }, value }));
+  return { name: 'backlog', help: 'Open work by state', values };
 }
 
 export function sizeGauges({ store: { bytes, free, rows, jobs }, media }: Sizes): Gauge[] {

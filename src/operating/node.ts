@@ -10,8 +10,15 @@ import { type Clock, OVER, orAfter } from '../core/clock.js';
 import { createMutex } from '../core/concurrency.js';
 import { describe, Fault } from '../core/errors.js';
 import { readIfThere } from '../core/file-access.js';
-import type { Log } from '../core/log.js';
-import type { HeldLease, Kept, NodeName, Nodes, Wish } from '../core/node.js';
+import type { Log, Metrics } from '../core/log.js';
+import {
+  channelLease,
+  type HeldLease,
+  type Kept,
+  type NodeName,
+  type Nodes,
+  type Wish,
+} from '../core/node.js';
 import { writeWhole } from '../core/write-whole.js';
 
 export interface NodeOptions {
@@ -24,6 +31,7 @@ export interface NodeOptions {
   clock: Clock;
   /** ms since anything; never jumps. */
   elapsed(): number;
+  metrics: Metrics;
   log: Log;
 }
 
@@ -52,7 +60,7 @@ const LEAVE_MS = 2_000;
 const MARGIN_MS = 1_000;
 
 /** The leases as this process knows them. */
-function createHoldings({ leaseMs, clock, elapsed, log }: NodeOptions) {
+function createHoldings({ leaseMs, clock, elapsed, metrics, log }: NodeOptions) {
   const margin = Math.min(MARGIN_MS, leaseMs / 2);
   const waitsSince = new Map<string, number>();
   /** By lease: the gateway that stands in the way, and was named in the log. */
@@ -67,7 +75,9 @@ function createHoldings({ leaseMs, clock, elapsed, log }: NodeOptions) {
     return heldUntil - margin - elapsed();
   }
 
-  function noteTaken({ name: lease, fence }: HeldLease): void {
+  function noteTaken({ name: lease, fence, isTakenOver }: HeldLease): void {
+    if (isTakenOver && lease.startsWith(channelLease('')))
+      metrics.count('takeovers_total', { kind: 'channel' });
     const afterMs = clock.now() - (waitsSince.get(lease) ?? clock.now());
     waitsSince.delete(lease);
     told.delete(lease);

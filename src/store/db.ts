@@ -10,6 +10,7 @@ import { setImmediate as nextPass } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Log } from '../core/log.js';
+import type { StoreReports } from './outage.js';
 
 /** A statement that a verb asks for. `tell`: nobody looks at its answer, so nobody waits for it. */
 export interface Ask {
@@ -109,6 +110,7 @@ export interface Database extends Reader {
   /** The time zone whose days usage is summed by. */
   readonly zone: Zone;
   readonly log: Log | undefined;
+  readonly told: StoreReports | undefined;
   /** As `read`, but nothing with a lower number is committed afterwards: for cursors over ids of several chats. */
   settled<T>(verb: () => Verb<T>): Promise<T>;
   /** Atomic, and in the database when it resolves. */

@@ -1,9 +1,17 @@
-/** A database that is away, as the log tells it: once, then once a minute, and when it is back. Shared by all connections of a process. */
+/** A database that is away, as the log tells it: once, then once a minute, and when it is back. */
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
-import type { Log } from '../core/log.js';
+import type { Log, Metrics } from '../core/log.js';
 
 export type Outage = ReturnType<typeof createOutage>;
+
+/** To whom a store tells what it does; shared by all connections of a process. */
+export interface StoreReports {
+  metrics: Metrics;
+  outage: Outage;
+  /** ms since anything; never jumps. */
+  elapsed(): number;
+}
 
 const SAID_EVERY_MS = 60_000;
 

@@ -277,8 +277,12 @@ const COUNT_CRASH = 'update turn set crashes = crashes + 1 where id = ?';
 const startKey = (owner: string) => `recovered.${owner}`;
 
 /** In these channels alone: others may be another gateway's, which has the same name for what it claims. */
-function* recover(channels: string[], ask: { owner: string; now: number }): db.Verb<Pending> {
+function* recover(
+  channels: string[],
+  ask: { owner: string; now: number },
+): db.Verb<{ pending: Pending; takenOver: Record<'room' | 'command' | 'delivery', number> }> {
   const { owner, now } = ask;
+  const takenOver = { room: 0, command: 0, delivery: 0 };
   const isOurs = (id: string) => channels.includes(channelOf(id));
   const left = (yield* db.all<LeftRoom>(LEFT_ROOMS, ask)).filter(({ room }) => isOurs(room));
   for (const dead of new Set([owner, ...left.map((each) => each.owner)])) {
@@ -287,6 +291,7 @@ function* recover(channels: string[], ask: { owner: string; now: number }): db.V
     for (const { room, fence, turnId } of left.filter((each) => each.owner === dead)) {
       const isFreed = (yield* db.run(FREE_LEFT, { room, fence, ...ask })) === 1;
       if (!isFreed || turnId === null) continue;
+      takenOver.room += 1;
       const { parts } = yield* shownParts(turnId);
       if (parts.some((part) => part.platformMessageId === null)) yield* db.tell(DOUBT_SHOWN, turnId);
       if (!worked || (yield* db.run(FORGIVE, turnId)) === 0) yield* db.tell(COUNT_CRASH, turnId);
@@ -294,16 +299,17 @@ function* recover(channels: string[], ask: { owner: string; now: number }): db.V
     yield* interruptLeft(dead, isOurs, now);
   }
   yield* setSetting(startKey(owner), String(now));
-  for (const [find, free] of [
-    [LEFT_COMMANDS, FREE_COMMANDS],
-    [LEFT_ENTRIES, FREE_ENTRIES],
+  for (const [kind, find, free] of [
+    ['command', LEFT_COMMANDS, FREE_COMMANDS],
+    ['delivery', LEFT_ENTRIES, FREE_ENTRIES],
   ] as const) {
     const found = (yield* db.all<{ id: number; place: string }>(find, ask)).filter(({ place }) =>
       isOurs(place),
     );
     if (found.length > 0) yield* db.tell(free, { ids: JSON.stringify(found.map(({ id }) => id)) });
+    takenOver[kind] = found.length;
   }
-  return yield* pendingIn(channels, ask);
+  return { pending: yield* pendingIn(channels, ask), takenOver };
 }
 
 export function roomStore(database: db.Database): RoomStore {
@@ -324,9 +330,12 @@ export function roomStore(database: db.Database): RoomStore {
         if (state === 'done') yield* reviseRoom(room);
         return state !== undefined;
       }),
-    pending: ({ channels, atStart, ...ask }) =>
-      atStart
-        ? database.write(db.UPKEEP, () => recover(channels, ask))
-        : database.read(() => pendingIn(channels, ask)),
+    async pending({ channels, atStart, ...ask }) {
+      if (!atStart) return database.read(() => pendingIn(channels, ask));
+      const { pending, takenOver } = await database.write(db.UPKEEP, () => recover(channels, ask));
+      for (const [kind, count] of Object.entries(takenOver))
+        database.told?.metrics.count('takeovers_total', { kind }, count);
+      return pending;
+    },
   };
 }

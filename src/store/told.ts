@@ -3,10 +3,9 @@
  * lost, and how much work of others was taken up.
  */
 import type { RoomId } from '../core/ids.js';
-import type { Metrics } from '../core/log.js';
 import type { Store } from '../core/store.js';
 import * as db from './db.js';
-import type { Outage } from './outage.js';
+import type { StoreReports } from './outage.js';
 
 /** Work that was refused; it was not, if a person has ended this `turn` or `task` meanwhile. */
 interface LostClaim {
@@ -40,14 +39,6 @@ function* isEnded({ turn, task }: LostClaim): db.Verb<boolean> {
   if (turn !== undefined) return (yield* db.value<string>(STATE_OF_TURN, turn)) === 'aborted';
   if (task !== undefined) return (yield* db.value<string>(STATE_OF_TASK, task)) === 'stopped';
   return false;
-}
-
-/** To whom a store tells what it does. */
-export interface StoreReports {
-  metrics: Metrics;
-  outage: Outage;
-  /** ms since anything; never jumps. */
-  elapsed(): number;
 }
 
 type Verb = (...given: never[]) => unknown;

@@ -23,6 +23,7 @@ import type { Clipboard, Workspace } from '../../src/core/workspace.js';
 import type { TaskServices } from '../../src/delegation/end.js';
 import { createRunner, type Runner } from '../../src/delegation/runner.js';
 import { createFollowers, createTasks } from '../../src/delegation/tasks.js';
+import { createMetrics } from '../../src/operating/metrics.js';
 import { message } from '../contract/store/words.js';
 import { manualClock } from '../fakes/clock.js';
 import { quietLog } from '../harness/quiet.js';
@@ -99,7 +100,7 @@ export async function on(
   const artifacts = fakeArtifacts();
   let made = 0;
   const parts: TaskServices = {
-    ...{ store, owner: OWNER, agents, artifacts, followers, clock, log: quietLog },
+    ...{ store, owner: OWNER, agents, artifacts, followers, clock, metrics: createMetrics(), log: quietLog },
     ...{
       workspace: workspaceIn(given.folder),
       skills: noSkills,

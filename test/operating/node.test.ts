@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Channel, Receive } from '../../src/core/channel.js';
 import { Fault } from '../../src/core/errors.js';
 import type { Kept, LivingNode, Nodes, Wish } from '../../src/core/node.js';
+import { createMetrics } from '../../src/operating/metrics.js';
 import { enterNode, guarded, type TermEnd } from '../../src/operating/node.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { quietLog } from '../harness/quiet.js';
@@ -26,11 +27,13 @@ let joined: string[];
 let handed: string[];
 let ends: TermEnd[];
 let taken: string[];
+let metrics: ReturnType<typeof createMetrics>;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'coterie-node-'));
   clock = manualClock();
   keeping = async () => held('jobs');
   [joined, handed, ends, taken] = [[], [], [], []];
+  metrics = createMetrics();
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
@@ -50,7 +53,7 @@ function enter(join: Nodes['join'] = joins) {
     close: async () => {},
   };
   return enterNode({
-    ...{ nodes, folder, clock, name: 'a', version: '1', leaseMs: LEASE_MS, log: quietLog },
+    ...{ nodes, folder, clock, name: 'a', version: '1', leaseMs: LEASE_MS, metrics, log: quietLog },
     elapsed: clock.now,
   });
 }
@@ -58,6 +61,16 @@ const term = () => ({
   wish: { leases: ['jobs', 'channel:test'], shared: ['channel:test'] },
   taken: (lease: string) => void taken.push(lease),
   over: (end: TermEnd) => void ends.push(end),
+});
+
+it('counts the channels that it took from one that let them run out', async () => {
+  const lease = (name: string, isTakenOver: boolean) => ({ name, node: 'a', fence: 2, isTakenOver });
+  const all = [lease('channel:test', true), lease('channel:other', false), lease('jobs', true)];
+  keeping = async () => ({ now: clock.now(), held: all, others: [], asked: null });
+  const node = await enter();
+  await node.begin(term());
+  expect(await metrics.render()).toContain('coterie_takeovers_total{kind="channel"} 1\n');
+  await node.leave();
 });
 
 it('holds while the leases are prolonged in time, and takes others when they are free', async () => {

@@ -96,6 +96,25 @@ describeWithPostgres('nodes of a store', () => {
     expect(await held(b, B)).toEqual(['channel:test 2', 'jobs 2']);
   });
 
+  it('what ran out at another is told of as taken over, what was given up or is its own is not', async () => {
+    const takenOver = async (which: Nodes | undefined, node: typeof A) => {
+      const kept = await on(which).keep(node, wish(), LONG);
+      return kept?.held
+        .filter(({ isTakenOver }) => isTakenOver)
+        .map(({ name }) => name)
+        .sort();
+    };
+    await join();
+    expect(await takenOver(a, A)).toEqual([]);
+    await server.query('update lease set until = 1', url);
+    expect(await takenOver(b, B)).toEqual(ALL);
+    expect(await takenOver(b, B)).toEqual([]);
+    await server.query('update lease set until = 1', url);
+    expect(await takenOver(b, B)).toEqual([]);
+    await on(b).leave(B);
+    expect(await takenOver(a, A)).toEqual([]);
+  });
+
   it('of many who want them at once, one holds each', async () => {
     const many = Array.from({ length: 8 }, (_, n) => ({ name: `n${n}`, token: `t${n}` }));
     await Promise.all(many.map((node, n) => on([a, b][n % 2]).join(node, '1.0', LONG)));

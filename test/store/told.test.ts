@@ -94,6 +94,20 @@ function suite(open: (options: ReturnType<typeof listening>['options']) => Promi
     expect(await on.value('fenced_writes_total')).toBe(2);
   });
 
+  it('counts what it takes up of a process that ended', async () => {
+    await overtaken();
+    expect(await on.value('takeovers_total', { kind: 'room' })).toBe(1);
+    await receive(store, [command('2', 'help')]);
+    const [waiting] = (await store.pending({ owner: 'me', channels: ['test'], now: NOW })).commands;
+    await store.takeCommand(waiting?.id ?? 0, lease('me'));
+    const later = { owner: 'other', channels: ['test'], now: NOW + 2 * MINUTE };
+    await store.pending(later);
+    expect(await on.value('takeovers_total', { kind: 'command' })).toBe(0);
+    await store.pending({ ...later, atStart: true });
+    expect(await on.value('takeovers_total', { kind: 'command' })).toBe(1);
+    expect(await on.value('takeovers_total', { kind: 'delivery' })).toBe(0);
+  });
+
   it('gives up what is lost without a word, and what a person has stopped', async () => {
     const { claim } = await overtaken();
     expect(await store.hold(claim, null)).toBe(false);

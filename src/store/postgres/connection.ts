@@ -9,8 +9,7 @@ import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { backoff } from '../../core/retry.js';
 import { createWatchers, type Database, type Server } from '../db.js';
-import { createOutage } from '../outage.js';
-import type { StoreReports } from '../told.js';
+import { createOutage, type StoreReports } from '../outage.js';
 import {
   configurationFault,
   farewell,
@@ -97,6 +96,7 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
     clock,
     zone,
     log,
+    told: options.told,
     look: (verb) => patiently(() => access.sharing((client) => runVerb(client, verb(), reading))),
     read: (verb) => transaction(SNAPSHOT, (client) => runVerb(client, verb(), reading)),
     // Each statement sees what was committed before it, and while this holds the lock nothing else is.

@@ -31,12 +31,13 @@ const PROLONG = `
 const DROP = `update lease set until = 0 where token = $1 and name <> all ($2) and until > ${NOW}`;
 /** The row of a lease stays when it is free, so its fence never falls. */
 const TAKE = `
+  with expired as (select name from lease where token <> $3 and until between 1 and ${NOW})
   insert into lease (name, node, token, fence, until)
   select wanted, $2, $3, 1, ${NOW} + $4 from unnest($1::text[]) as wanted
   on conflict (name) do update set node = excluded.node, token = excluded.token, until = excluded.until,
     fence = lease.fence + 1, asked_by = null
   where lease.until <= ${NOW}
-  returning name, node, fence`;
+  returning name, node, fence, name in (select name from expired) as "isTakenOver"`;
 const OTHERS = `
   select name, node, fence, token, exists (
     select 1 from node where node.token = lease.asked_by and node.until > ${NOW}) as "isAsked"

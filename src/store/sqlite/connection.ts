@@ -10,8 +10,8 @@ import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { keepHandle } from '../../core/v8.js';
 import { type Ask, createWatchers, type Database, type Verb, type Watched } from '../db.js';
+import type { StoreReports } from '../outage.js';
 import { SQLITE, spelled, watchedTable } from '../sql.js';
-import type { StoreReports } from '../told.js';
 import { type Busy, storeFault, WriteQueue, withBusyRetry } from './busy.js';
 import { durableIn } from './durable.js';
 
@@ -96,6 +96,7 @@ export async function connect(options: ConnectOptions): Promise<SqliteDatabase> 
     clock,
     zone,
     log,
+    told,
     retry,
     look: (verb) => retry(() => runVerb(statements, verb())),
     read,
