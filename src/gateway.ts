@@ -5,13 +5,14 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Conversation } from './conversation/conversation.js';
-import type { Channel } from './core/channel.js';
+import type { Channel, Connection } from './core/channel.js';
 import { type Clock, orAfter } from './core/clock.js';
 import { createMutex } from './core/concurrency.js';
 import { describe } from './core/errors.js';
 import type { Log } from './core/log.js';
 import { channelLease, type Leases } from './core/node.js';
 import type { Store } from './core/store.js';
+import { receivingWhile } from './operating/node.js';
 
 /** Starts something and returns the function that stops it. Under a lease, one gateway of the store does it. */
 export interface Duty {
@@ -52,6 +53,31 @@ const RETRY_MS = 1_000;
 /** For what was begun when the end came. */
 const REST_MS = 2_000;
 
+/** Connections of channels that have several, each under a lease of its own. The holder of the channel answers. */
+function createFurther({ channels, leases, conversation }: GatewayParts, signal: AbortSignal) {
+  const found = new Map<string, Connection>();
+  return {
+    leases: () => found.keys(),
+    async find(): Promise<void> {
+      for (const channel of channels.values()) {
+        for (const connection of (await channel.connections?.()) ?? []) {
+          const lease = `${channelLease(channel.name)}:${connection.account}`;
+          if (found.has(lease)) continue;
+          found.set(lease, connection);
+          leases.want(lease);
+        }
+      }
+    },
+    async connect(lease: string): Promise<void> {
+      const mayAct = () => leases.holds(lease);
+      await found.get(lease)?.start(receivingWhile(mayAct, conversation.receive), signal);
+    },
+    async stop(): Promise<void> {
+      await Promise.all([...found.values()].map((connection) => connection.stop()));
+    },
+  };
+}
+
 /** Begins with what this gateway holds leases for, and with more when a lease comes. One thing begins at a time. */
 function createTaking(parts: GatewayParts, signal: AbortSignal, lookAround: () => void) {
   const { store, owner, channels, leases, leased, mine, conversation, clock, log } = parts;
@@ -59,6 +85,7 @@ function createTaking(parts: GatewayParts, signal: AbortSignal, lookAround: () =
   const held = new Set<string>();
   const begun = new Set<Duty>();
   const ending: (() => Promise<void>)[] = [];
+  const further = createFurther(parts, signal);
   const inTurn = createMutex();
   let isUp = false;
   let takingUp: Promise<unknown> = Promise.resolve();
@@ -92,6 +119,7 @@ function createTaking(parts: GatewayParts, signal: AbortSignal, lookAround: () =
         if (wanted.length > 0) await takeUp(wanted);
         // Messages that arrived here in between woke nobody.
         if (wanted.length > 0) lookAround();
+        await further.connect(lease);
         if (isUp) await beginDuties();
         return;
       } catch (error) {
@@ -105,6 +133,7 @@ function createTaking(parts: GatewayParts, signal: AbortSignal, lookAround: () =
     ending,
     /** Takes up what is held at once; the other channels only listen. */
     async start(): Promise<void> {
+      await further.find();
       const now = await leases.begin((lease) => {
         held.add(lease);
         takingUp = inTurn(() => workUnder(lease));
@@ -114,7 +143,9 @@ function createTaking(parts: GatewayParts, signal: AbortSignal, lookAround: () =
       await inTurn(() => takeUp(names.filter(isReady)));
       for (const channel of channels.values())
         if (!mine.has(channel.name)) await channel.listen?.(conversation.receive, signal);
+      for (const lease of now) await further.connect(lease);
     },
+    further,
     beginDuties: () => inTurn(beginDuties),
     /** Resolves when nothing is being begun. */
     rested: () => takingUp,
@@ -161,6 +192,9 @@ export function createGateway(parts: GatewayParts) {
 
   function lookAgain(): void {
     lookAround();
+    taking.further
+      .find()
+      .catch((error) => log.warn({ err: error }, 'further connections were not looked for; retrying'));
     stopLooking = clock.after(LOOK_EVERY_MS, lookAgain);
   }
 
@@ -173,9 +207,10 @@ export function createGateway(parts: GatewayParts) {
       end.catch((error) => log.warn({ why: describe(error) }, `${what} did not end well`));
     await Promise.all([conversation.stop(withinMs), endOf('the tasks', tasks.stop(withinMs))]);
     await orAfter(taking.rested(), REST_MS, clock);
+    await endOf('a connection', taking.further.stop());
     for (const channel of channels.values()) await endOf(channel.name, channel.stop());
     // Another gateway goes on with these chats while the rest ends.
-    const held = [...parts.leased].map(channelLease);
+    const held = [...[...parts.leased].map(channelLease), ...taking.further.leases()];
     if (isLast) await endOf('the leases', leases.release(held));
     for (const end of taking.ending) await endOf('a background part', end());
     await endOf('the store', store.close());

@@ -157,7 +157,18 @@ export async function createParts(options: GatewayOptions) {
   const links = createLinks();
   const share = shareOf(config, options);
   const { leases } = share;
-  const lent = { store, leases, personas, portraits, audit, log, show: options.show, linking: links.show };
+  const spread = options.node !== null;
+  const lent = {
+    store,
+    leases,
+    spread,
+    personas,
+    portraits,
+    audit,
+    log,
+    show: options.show,
+    linking: links.show,
+  };
   const platforms = options.platforms ? await createPlatforms(config, lent) : [];
   const desk = options.platforms ? createBoard(config) : null;
   const serving = platforms.map((each) => guarded(each, () => leases.holds(channelLease(each.name))));
@@ -223,7 +234,14 @@ function shareOf(config: Config, { node, onTermOver: over }: GatewayOptions) {
   const leases: Leases =
     node === null
       ? soleLeases(wish.leases, clock.now)
-      : { ...node, begin: (taken) => node.begin({ wish, taken, over }) };
+      : {
+          ...node,
+          begin: (taken) => node.begin({ wish, taken, over }),
+          want(lease) {
+            wish.leases.push(lease);
+            wish.shared.push(lease);
+          },
+        };
   return { wish, leases, mine: new Set<string>() };
 }
 

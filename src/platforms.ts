@@ -24,6 +24,8 @@ interface Lent {
   store: Store;
   /** Absent: no gateway runs. */
   leases?: Leases;
+  /** Further connections are shared with other gateways. */
+  spread?: boolean;
   personas: Personas;
   /** Absent: nobody is to speak. */
   portraits?: Portraits;
@@ -53,13 +55,14 @@ export async function createPlatforms(config: Config, lent: Lent): Promise<Chann
 export async function createPlatform(
   platform: PlatformName,
   { channels, network }: Config,
-  { store, leases, personas, portraits, audit, log, show, linking = () => {} }: Lent,
+  { store, leases, spread, personas, portraits, audit, log, show, linking = () => {} }: Lent,
 ): Promise<Channel | null> {
   const descriptor: ChannelDescriptor | undefined = CHANNELS.find(({ name }) => name === platform);
   const options = channels[platform];
   if (descriptor === undefined || options === null) return null;
   return descriptor.create({
     options,
+    ...(spread && { spread }),
     outward: createOutward(network.proxies),
     state: stateOf(store, platform, leases),
     cursor: async (account) => (await store.values({ cursorsOf: platform }, [account])).get(account) ?? null,

@@ -28,9 +28,9 @@ export interface HeldLease {
 
 /** The leases that a node works under. */
 export interface Wish {
-  leases: readonly string[];
+  leases: string[];
   /** Those of them that nodes share as equally as they can; a later one is handed on before an earlier one. */
-  shared: readonly string[];
+  shared: string[];
 }
 
 export interface Kept {
@@ -47,6 +47,8 @@ export interface Kept {
 export interface Leases {
   /** Takes what is free from now on. Returns what is held at once; `taken` is called for each that comes later. */
   begin(taken: (lease: string) => void): Promise<string[]>;
+  /** Takes this one, too, if it is free, as one that is shared. */
+  want(lease: string): void;
   /** Takes nothing more; what is held stays. */
   rest(): void;
   /** Gives these up for good, before the process ends. */
@@ -65,6 +67,7 @@ export interface Leases {
 export function soleLeases(wanted: readonly string[], now: () => number): Leases {
   return {
     begin: async () => [...wanted],
+    want() {},
     rest() {},
     release: async () => {},
     holds: (lease) => wanted.includes(lease),

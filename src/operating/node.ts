@@ -304,11 +304,20 @@ async function tokenIn(folder: string): Promise<string> {
   return token;
 }
 
+const RUN_OUT = 'the lease of this gateway has run out';
+
+/** Stores nothing after another gateway may have begun to. */
+export function receivingWhile(mayAct: () => boolean, receive: Receive): Receive {
+  return async (batch) => {
+    if (!mayAct()) throw new Fault('internal', `a batch of ${batch.channel} was not stored: ${RUN_OUT}`);
+    return receive(batch);
+  };
+}
+
 /** The channel, as long as its lease lasts: after that, another gateway receives and sends. */
 export function guarded(channel: Channel, mayAct: () => boolean): Channel {
   const { start, send, edit, remove, react } = channel;
-  const reason = 'the lease of this gateway has run out';
-  const unsent: SendResult = { kind: 'unreachable', taken: 'no', reason };
+  const unsent: SendResult = { kind: 'unreachable', taken: 'no', reason: RUN_OUT };
   function whileHeld<Given extends unknown[], Result>(
     call: (...given: Given) => Promise<Result>,
     otherwise: Result,
@@ -317,14 +326,7 @@ export function guarded(channel: Channel, mayAct: () => boolean): Channel {
   }
   return Object.assign(Object.create(channel), {
     start: (receive: Receive, signal: AbortSignal) =>
-      start.call(
-        channel,
-        async (batch) => {
-          if (!mayAct()) throw new Fault('internal', `a batch of ${channel.name} was not stored: ${reason}`);
-          return receive(batch);
-        },
-        signal,
-      ),
+      start.call(channel, receivingWhile(mayAct, receive), signal),
     send: whileHeld(send, unsent),
     ...(edit && { edit: whileHeld(edit, unsent) }),
     ...(remove && { remove: whileHeld(remove, false) }),

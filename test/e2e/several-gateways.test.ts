@@ -314,4 +314,44 @@ describeWithPostgres('two gateways on one store', () => {
       model.requests.filter(({ body }) => JSON.stringify(body.messages.at(-1)).includes('m1')),
     ).toHaveLength(1);
   });
+
+  it('shards of Discord are leases: each hears of its servers, and the holder of the channel answers in all', async () => {
+    const discord = await startFakeDiscord();
+    try {
+      const shards = 2;
+      discord.settings.maxConcurrency = shards;
+      const channelOf = (shard: number) => `60000000000000002${shard}`;
+      for (let shard = 0; shard < shards; shard++) {
+        // Discord's rule: (guild_id >> 22) % num_shards.
+        const id = String(BigInt(1_000_000_000 + shard) << 22n);
+        discord.guild({ id, name: `Server ${shard}`, channels: [{ id: channelOf(shard), name: 'talk' }] });
+      }
+      const channels = {
+        discord: { token: discord.token, api_root: discord.url, shards, access: { groups: 'open' } },
+      };
+      for (const name of ['a', 'b']) await configure(name, { channels });
+      const anna = { id: '800000000000000001', username: 'anna' };
+      const shows = (text: string) => discord.sent.filter(({ content }) => content.includes(`heard ${text}`));
+      const asked = async (text: string, shard: number) => {
+        discord.say({ from: anna, channelId: channelOf(shard), content: `<@${discord.bot.id}> ${text}` });
+        await eventually(() => shows(text).length > 0, `an answer to ${text}`, 15_000);
+        return shows(text);
+      };
+      const a = start('a');
+      await a.saw('coterie is up');
+      await eventually(() => discord.sessions().connected === shards, 'a is connected by both', 20_000);
+      expect(await asked('m1', 1)).toHaveLength(1);
+      const b = start('b');
+      await b.saw('"event":"lease taken","lease":"channel:discord:1"');
+      await eventually(() => discord.sessions().connected === shards, 'b is connected by one', 20_000);
+      expect((await command('nodes')).out).toMatch(/^a .*channel:discord .*\nb .*channel:discord:1\n$/);
+      expect(await asked('m2', 1)).toHaveLength(1);
+      expect(await asked('m3', 0)).toHaveLength(1);
+      await b.stop('SIGKILL');
+      expect(await asked('m4', 1)).toHaveLength(1);
+      expect(['m1', 'm2', 'm3', 'm4'].map((text) => shows(text).length)).toEqual([1, 1, 1, 1]);
+    } finally {
+      await discord.close();
+    }
+  });
 });

@@ -4,7 +4,7 @@
  */
 
 import * as Discord from 'discord-api-types/v10';
-import type { Channel, ChannelHost, ChannelStatus, Connection } from '../../core/channel.js';
+import type { Channel, ChannelHost, ChannelStatus, Connection, Recipient } from '../../core/channel.js';
 import { onAbort } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { DiscordApi } from './api.js';
@@ -20,7 +20,7 @@ import { edit, react, remove, send } from './send.js';
 const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
 
 export function createDiscord(host: ChannelHost<DiscordOptions>) {
-  const { options, outward, log } = host;
+  const { options, outward } = host;
   const parts = createParts(host);
   const { api, identity, directory, answers, presses, states, running } = parts;
   const isAdministrator = createAdministrators(parts, directory);
@@ -65,13 +65,7 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
       api.close();
     },
 
-    async setTyping(to) {
-      try {
-        await api.call({ method: 'POST', path: `/channels/${roomOf(to)}/typing` });
-      } catch (error) {
-        log.debug({ channel: 'discord', reason: failureOf(error).reason }, 'showing typing failed');
-      }
-    },
+    setTyping: (to) => showTyping(parts, to),
 
     fetch: (attachment, { maxBytes, signal }) =>
       fetchFile(parts, attachment, { maxBytes, signal, apiRoot: options.apiRoot, outward }),
@@ -101,6 +95,14 @@ export function createDiscord(host: ChannelHost<DiscordOptions>) {
 
     check: () => orFault('Discord does not let the bot of channels.discord.token in', () => check(api)),
   } satisfies Channel;
+}
+
+async function showTyping({ api, host: { log } }: DiscordParts, to: Recipient): Promise<void> {
+  try {
+    await api.call({ method: 'POST', path: `/channels/${roomOf(to)}/typing` });
+  } catch (error) {
+    log.debug({ channel: 'discord', reason: failureOf(error).reason }, 'showing typing failed');
+  }
 }
 
 export type DiscordChannel = ReturnType<typeof createDiscord>;
