@@ -178,6 +178,8 @@ export function createGateway(parts: GatewayParts) {
     await taking.beginDuties();
     if (signal.aborted) return;
     log.info({ channels: [...mine] }, 'coterie is up');
+    // A platform may have told by now how many there are to be.
+    findFurther();
     // Loads the code of tasks, which nothing waits for.
     await tasks.start();
   }
@@ -190,11 +192,15 @@ export function createGateway(parts: GatewayParts) {
       .catch((error) => log.warn({ err: error }, 'pending work not read from the store; retrying'));
   }
 
-  function lookAgain(): void {
-    lookAround();
+  function findFurther(): void {
     taking.further
       .find()
       .catch((error) => log.warn({ err: error }, 'further connections were not looked for; retrying'));
+  }
+
+  function lookAgain(): void {
+    lookAround();
+    findFurther();
     stopLooking = clock.after(LOOK_EVERY_MS, lookAgain);
   }
 
