@@ -106,8 +106,8 @@ function createHoldings({ leaseMs, clock, elapsed, metrics, log }: NodeOptions) 
     now: () => clock.now() + aheadMs,
     all: () => (leftMs() > 0 ? [...held.keys()] : []),
     others: () => others,
-    /** The database's answer to what was asked at `asked`. Returns the leases that are new. */
-    learn(found: Kept, wanted: readonly string[], asked: number): string[] {
+    /** The database's answer to what was asked at `asked`. `isLess`: another gateway may have done the work of one. */
+    learn(found: Kept, wanted: readonly string[], asked: number): { come: string[]; isLess: boolean } {
       const now = new Map(found.held.map((each) => [each.name, each]));
       const gone = [...held.values()].filter(({ name, fence }) => now.get(name)?.fence !== fence);
       const come = found.held.filter(({ name, fence }) => held.get(name)?.fence !== fence);
@@ -118,7 +118,10 @@ function createHoldings({ leaseMs, clock, elapsed, metrics, log }: NodeOptions) 
       others = found.others;
       heldUntil = asked + leaseMs;
       aheadMs = found.now - clock.now();
-      return come.map(({ name }) => name);
+      return {
+        come: come.map(({ name }) => name),
+        isLess: gone.some(({ name }) => wanted.includes(name)),
+      };
     },
     lose(): void {
       for (const each of held.values()) noteLost(each, 'it was not prolonged in time');
@@ -227,8 +230,9 @@ class Heart {
       await this.join();
       return [];
     }
-    const come = holdings.learn(found, wish?.leases ?? [], asked);
+    const { come, isLess } = holdings.learn(found, wish?.leases ?? [], asked);
     if (holdings.isAny() && holdings.leftMs() <= 0) this.lose();
+    else if (isLess) this.end({ kind: 'lost' });
     else if (found.asked !== null) this.end({ kind: 'asked', lease: found.asked });
     return come;
   }

@@ -131,6 +131,21 @@ it('an answer that comes too late prolongs nothing', async () => {
   await node.leave();
 });
 
+it('ends its term, too, when one lease is another’s or has a later fence', async () => {
+  const later: Kept = { ...held('jobs'), held: [{ name: 'jobs', node: 'a', fence: 2 }] };
+  for (const found of [OTHERS, later]) {
+    keeping = async () => held('jobs');
+    ends = [];
+    const node = await enter();
+    await node.begin(term());
+    await clock.advance(0);
+    keeping = async () => found;
+    await clock.advance(LEASE_MS / 3);
+    expect(ends).toEqual([{ kind: 'lost' }]);
+    await node.leave();
+  }
+});
+
 it('between two terms it prolongs what it holds, and takes nothing', async () => {
   const wishes: (Wish | null)[] = [];
   keeping = async (wish) => {
