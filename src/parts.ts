@@ -157,18 +157,7 @@ export async function createParts(options: GatewayOptions) {
   const links = createLinks();
   const share = shareOf(config, options);
   const { leases } = share;
-  const spread = options.node !== null;
-  const lent = {
-    store,
-    leases,
-    spread,
-    personas,
-    portraits,
-    audit,
-    log,
-    show: options.show,
-    linking: links.show,
-  };
+  const lent = { store, ...share, personas, portraits, audit, log, show: options.show, linking: links.show };
   const platforms = options.platforms ? await createPlatforms(config, lent) : [];
   const desk = options.platforms ? createBoard(config) : null;
   const serving = platforms.map((each) => guarded(each, () => leases.holds(channelLease(each.name))));
@@ -242,7 +231,7 @@ function shareOf(config: Config, { node, onTermOver: over }: GatewayOptions) {
             wish.shared.push(lease);
           },
         };
-  return { wish, leases, mine: new Set<string>() };
+  return { wish, leases, spread: node !== null, mine: new Set<string>() };
 }
 
 /** The leases of a gateway with these `node.roles`. The page's chats cost little, so they count for no share. */

@@ -253,7 +253,7 @@ describeWithPostgres('two gateways on one store', () => {
     tell('m1');
     expect((await ready(b)).status).toBe(503);
     const a = start('a');
-    await eventually(() => said().includes('heard m1'), 'an answer to m1', 5_000);
+    await eventually(() => said().includes('heard m1'), 'an answer to m1');
     await eventually(
       async () => JSON.stringify((await ready(b)).body).includes('"held_by":"a"'),
       'b hears of a',
