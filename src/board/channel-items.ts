@@ -17,7 +17,7 @@ const REMEDIES: Record<string, readonly (readonly [words: RegExp, advice: Channe
   discord: [
     [/refuses the token|answers 401/, 'token'],
     [/intent Message Content/, 'intent'],
-    [/more servers than one connection/, 'tooManyServers'],
+    [/more servers than so few connections/, 'tooManyServers'],
     [/does not know our|refuses our shard/, 'update'],
     [/could not be stored/, 'disk'],
     [/limits the rate|we send too much|refused \d+ calls/, 'wait'],
