@@ -316,7 +316,7 @@ export const de: Texts = {
       intent:
         'Discord zeigt diesem Bot nicht, was geschrieben wird. Schalte auf discord.com/developers/applications auf der Seite Bot den Message Content Intent ein; es geht von selbst weiter.',
       tooManyServers:
-        'Dieser Bot ist auf mehr Servern, als eine Verbindung bedienen darf. Entferne ihn von einigen.',
+        'Dieser Bot ist auf mehr Servern, als seine Verbindungen bedienen dürfen. Setze channels.discord.shards auf auto.',
       update: 'Discord unterstützt diese Version nicht mehr. Aktualisiere coterie.',
       link: 'Kein Telefon ist verknüpft. Öffne die Einrichtung und scanne den Code mit WhatsApp, unter „Verknüpfte Geräte“.',
       linkAgain:

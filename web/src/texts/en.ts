@@ -308,7 +308,7 @@ export const en = {
       intent:
         'Discord does not show this bot what people write. Turn on Message Content Intent on the Bot page at discord.com/developers/applications; it goes on by itself.',
       tooManyServers:
-        'This bot is in more servers than one connection may serve. Remove it from some of them.',
+        'This bot is in more servers than its connections may serve. Set channels.discord.shards to auto.',
       update: 'Discord no longer supports this version. Update coterie.',
       link: 'No phone is linked. Open Setup and scan the code with WhatsApp, under Linked devices.',
       linkAgain: 'The phone has removed this gateway from its linked devices. Link it again in Setup.',
