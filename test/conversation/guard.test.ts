@@ -66,7 +66,8 @@ describe('an answer', () => {
     const text = unit.repeat(200_000 / unit.length);
     const began = performance.now();
     guarded(text, GUARD, true);
-    expect(performance.now() - began).toBeLessThan(500);
+    // In square time it would take minutes; a busy machine needs most of a second.
+    expect(performance.now() - began).toBeLessThan(2_000);
   });
 });
 
