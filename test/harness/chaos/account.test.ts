@@ -78,7 +78,10 @@ describe('the account of a chaos run', () => {
   });
 
   it('finds rows of usage that count too little or too much', () => {
-    expect(problemsOf({ model: { answered: 4, distinct: 3, counted: 2 } })).toHaveLength(1);
+    // One kill may have lost the row of one answer.
+    expect(problemsOf({ model: { answered: 4, distinct: 3, counted: 2 } })).toEqual([]);
+    expect(problemsOf({ model: { answered: 4, distinct: 3, counted: 1 } })).toHaveLength(1);
+    expect(problemsOf({ faults: [], model: { answered: 4, distinct: 3, counted: 2 } })).toHaveLength(1);
     expect(problemsOf({ model: { answered: 4, distinct: 3, counted: 4 } })).toEqual([]);
     expect(problemsOf({ model: { answered: 4, distinct: 3, counted: 5 } })).toHaveLength(1);
   });
