@@ -1,66 +1,38 @@
 /** Two gateways on one PostgreSQL: they share the work, and one takes over when the other ends, dies or stands still. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { stringify } from 'yaml';
 import { startFakeDiscord } from '../fakes/discord.js';
-import { type FakeModel, startFakeModel } from '../fakes/model.js';
-import { type FakeTelegram, startFakeTelegram } from '../fakes/telegram.js';
-import { eventually, type Home, makeHome, type Running, run } from '../harness/gateway.js';
+import type { FakeModel } from '../fakes/model.js';
+import type { FakeTelegram } from '../fakes/telegram.js';
+import { eventually, type Running } from '../harness/gateway.js';
 import { describeWithPostgres, type PostgresServer, startPostgres } from '../harness/postgres.js';
+import { type SeveralGateways, severalGateways } from '../harness/several-gateways.js';
 
 const LEASE_MS = 4_000;
 const GUEST = { id: 7, first_name: 'Guest' };
 
 describeWithPostgres('two gateways on one store', () => {
   let server: PostgresServer;
+  let on: SeveralGateways;
   let telegram: FakeTelegram;
   let model: FakeModel;
-  let home: Home;
-  let store: string;
-  let started: Running[] = [];
+  let { configure, start, ofTelegram } = {} as SeveralGateways;
   beforeAll(async () => {
     server = await startPostgres();
   });
   afterAll(() => server.close());
   beforeEach(async () => {
-    telegram = await startFakeTelegram();
-    model = await startFakeModel({
+    on = await severalGateways(server, {
       reply: ({ messages }) => `heard ${JSON.stringify(messages.at(-1)).match(/m\d+/)?.[0]}`,
+      leaseSeconds: LEASE_MS / 1_000,
     });
-    home = await makeHome({});
-    store = await server.emptyDatabase();
+    ({ telegram, model, configure, start, ofTelegram } = on);
     for (const name of ['a', 'b']) await configure(name);
   });
-  afterEach(async () => {
-    await Promise.all(started.splice(0).map((gateway) => gateway.stop('SIGKILL')));
-    await telegram.close();
-    await model.close();
-    await home.remove();
-  });
+  afterEach(() => on.close());
 
-  const ofTelegram = () => ({
-    ...{ token: telegram.token, api_root: telegram.url, messages_per_second: 1_000 },
-  });
-  const configure = (name: string, changes: object = {}) =>
-    home.write(
-      `${name}.yaml`,
-      stringify({
-        ...{ store: { url: store }, log: { format: 'json', level: 'debug' } },
-        ...{ access: { direct: 'open' }, conversation: { debounce_ms: 0 }, board: { port: 0 } },
-        model: { base_url: model.url, name: 'scripted' },
-        channels: { telegram: ofTelegram() },
-        node: { name, lease_seconds: LEASE_MS / 1_000 },
-        ...changes,
-      }),
-    );
-  function start(name: string): Running {
-    const gateway = run(home, ['start', '-c', `${name}.yaml`]);
-    started = [...started, gateway];
-    return gateway;
-  }
   async function command(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
-    const ran = run(home, [...args, '-c', 'a.yaml']);
-    started = [...started, ran];
+    const ran = on.run('a', ...args);
     return { code: await ran.exited, out: ran.out(), err: ran.err() };
   }
   const said = () => telegram.sent.map(({ text }) => text);
@@ -262,8 +234,7 @@ describeWithPostgres('two gateways on one store', () => {
     expect(a.err()).toMatch(/"event":"standby","lease":"jobs","held_by":"b"/);
     expect((await fetch(`${await b.url()}/`)).status).toBe(404);
     await configure('b', { node: { name: 'b', roles: ['channels', 'jobs'] } });
-    const refused = run(home, ['start', '-c', 'b.yaml']);
-    started = [...started, refused];
+    const refused = start('b');
     expect(await refused.exited).toBe(2);
     expect(refused.err()).toContain('node.roles: expected turns beside channels');
   });

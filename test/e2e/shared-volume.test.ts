@@ -2,61 +2,40 @@
 import { mkdir, readdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { stringify } from 'yaml';
-import { type FakeModel, startFakeModel } from '../fakes/model.js';
-import { type FakeTelegram, startFakeTelegram } from '../fakes/telegram.js';
+import type { FakeModel } from '../fakes/model.js';
+import type { FakeTelegram } from '../fakes/telegram.js';
 import { discordPlatform } from '../harness/discord.js';
-import { eventually, type Home, makeHome, type Running, run } from '../harness/gateway.js';
+import { eventually, type Home } from '../harness/gateway.js';
 import { describeWithPostgres, type PostgresServer, startPostgres } from '../harness/postgres.js';
+import { type SeveralGateways, severalGateways } from '../harness/several-gateways.js';
 
 const LEASE_SECONDS = 2;
 
 describeWithPostgres('two gateways on one volume', () => {
   let server: PostgresServer;
+  let on: SeveralGateways;
   let telegram: FakeTelegram;
   let model: FakeModel;
   let home: Home;
-  let started: Running[] = [];
+  let { start, ofTelegram } = {} as SeveralGateways;
   beforeAll(async () => {
     server = await startPostgres();
   });
   afterAll(() => server.close());
   beforeEach(async () => {
-    telegram = await startFakeTelegram();
-    model = await startFakeModel({
+    on = await severalGateways(server, {
       reply: { text: 'well', usage: { prompt_tokens: 90_000, completion_tokens: 10_000 } },
+      leaseSeconds: LEASE_SECONDS,
     });
-    home = await makeHome({});
+    ({ telegram, model, home, start, ofTelegram } = on);
     await mkdir(join(home.folder, 'volume'));
     for (const name of ['a', 'b']) await symlink('volume', join(home.folder, name));
   });
-  afterEach(async () => {
-    await Promise.all(started.splice(0).map((gateway) => gateway.stop('SIGKILL')));
-    await telegram.close();
-    await model.close();
-    await home.remove();
-  });
+  afterEach(() => on.close());
 
   async function configure(changes: object): Promise<void> {
-    const url = await server.emptyDatabase();
-    for (const name of ['a', 'b']) {
-      const config = {
-        ...{ data_dir: name, groups_dir: `${name}/groups`, store: { url } },
-        ...{ log: { format: 'json', level: 'debug' }, board: { port: 0 } },
-        ...{ access: { direct: 'open' }, conversation: { debounce_ms: 0 } },
-        model: { base_url: model.url, name: 'scripted' },
-        channels: { telegram: ofTelegram() },
-        node: { name, lease_seconds: LEASE_SECONDS },
-        ...changes,
-      };
-      await home.write(`${name}.yaml`, stringify(config));
-    }
-  }
-  const ofTelegram = () => ({ token: telegram.token, api_root: telegram.url, messages_per_second: 1_000 });
-  function start(name: string): Running {
-    const gateway = run(home, ['start', '-c', `${name}.yaml`]);
-    started = [...started, gateway];
-    return gateway;
+    for (const name of ['a', 'b'])
+      await on.configure(name, { data_dir: name, groups_dir: `${name}/groups`, ...changes });
   }
 
   it('one that loses it ends with 1 and writes no memory beside it; the other goes on', async () => {
@@ -67,6 +46,10 @@ describeWithPostgres('two gateways on one volume', () => {
     await b.saw('"event":"standby"');
     telegram.say({ text: 'm1' });
     await eventually(() => telegram.sent.length === 1, 'an answer');
+    // The record of a turn is written beside its answer.
+    const recorded = () =>
+      readdir(join(home.folder, 'volume', 'replay'), { recursive: true }).catch(() => []);
+    await eventually(async () => (await recorded()).some((file) => file.endsWith('.turns.gz')), 'its record');
     // Unmounted: an empty folder stays.
     await rm(join(home.folder, 'a'));
     await mkdir(join(home.folder, 'a'));
