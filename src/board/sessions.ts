@@ -5,6 +5,7 @@
 import { createHmac } from 'node:crypto';
 import type { ChannelState } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
+import { createMutex } from '../core/concurrency.js';
 import type { WatchStore } from '../core/store.js';
 
 export const SESSION_MS = 30 * 86_400_000;
@@ -38,7 +39,7 @@ export class Sessions {
   /** Ended here: none comes back. */
   private readonly ended = new Set<string>();
   private readonly users = new Map<string, Set<() => void>>();
-  private last: Promise<void> = Promise.resolve();
+  private readonly inTurn = createMutex();
   private readAt = Number.NEGATIVE_INFINITY;
   private cancelRead: (() => void) | null = null;
   private unwatch = () => {};
@@ -144,13 +145,6 @@ export class Sessions {
     for (const [hash, end] of all) {
       if (end <= this.clock.now() || all.size > MOST_SESSIONS) all.delete(hash);
     }
-  }
-
-  private inTurn(work: () => Promise<void>): Promise<void> {
-    const done = this.last.then(work);
-    // Its own caller hears of a failure; the next one is tried all the same.
-    this.last = done.catch(() => {});
-    return done;
   }
 }
 
