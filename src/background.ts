@@ -29,7 +29,6 @@ export function backgroundOf(parts: Parts, conversation: Conversation, tasks: Ta
     parts;
   const names = [...channels.keys()];
   const { digests } = config;
-  const ofChannel = (name: string) => (leased.has(name) ? { lease: channelLease(name) } : {});
   const ofPlatforms: Duty[] = [
     { begin: () => startListener(parts, conversation, tasks) },
     { lease: 'upkeep', begin: async () => upkeep(parts, conversation) },
@@ -62,14 +61,10 @@ export function backgroundOf(parts: Parts, conversation: Conversation, tasks: Ta
     ...(options.platforms ? ofPlatforms : []),
     { lease: 'jobs', begin: async () => runJobs(parts, conversation, names) },
     ...[...channels.values()].map((channel) => ({
-      ...ofChannel(channel.name),
-      begin: async () => announceCommands(parts, channel),
-    })),
-    ...names.map((name) => ({
-      ...ofChannel(name),
+      ...(leased.has(channel.name) && { lease: channelLease(channel.name) }),
       async begin() {
-        conversation.takeUpWindows([name]);
-        return async () => {};
+        conversation.takeUpWindows([channel.name]);
+        return announceCommands(parts, channel);
       },
     })),
     {
