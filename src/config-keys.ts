@@ -54,7 +54,7 @@ const access = {
 };
 
 const ROLES = ['channels', 'turns', 'jobs', 'board'] as const;
-const NODE_NAME = 'at most 64 letters, digits, dots, hyphens and underscores';
+const NODE_NAME = 'at most 64 letters, digits, dots, hyphens and underscores, not dots alone';
 const LIKE_OPENAI = 'like https://api.openai.com/v1';
 const MONEY = 'an amount of money in the unit of the prices, 0 or more';
 const PRICE = 'a price per million tokens, 0 or more';
@@ -147,7 +147,7 @@ export const configKeys = z.strictObject({
     wait_seconds: amount('a number of seconds', 0).default(30),
   }),
   node: section({
-    name: optional(pattern(NODE_NAME, /^[A-Za-z0-9._-]{1,64}$/)),
+    name: optional(pattern(NODE_NAME, /^(?!\.+$)[A-Za-z0-9._-]{1,64}$/)),
     lease_seconds: amount('a number of seconds from 2 to 300', 2, 300).default(15),
     roles: list(choice(...ROLES), `a list of ${ROLES.join(', ')}`)
       // The gateway that is connected to a platform answers there.

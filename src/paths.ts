@@ -24,14 +24,9 @@ export function storeOf({ dataDir, store }: Config): StorePlace {
   return { ...store, file, migrationsFolder, sqliteMigrations: SQLITE_MIGRATIONS };
 }
 
-/** Files of one machine, where several share `data_dir`. */
-export function nodeFolderOf({ dataDir, node }: Config): string {
-  return join(dataDir, 'nodes', node.name);
-}
-
-/** Held by the gateway of this name while it runs. */
-export function nodeLockIn(dataDir: string, name: string): string {
-  return join(dataDir, 'nodes', name, 'node.lock');
+/** Files of one machine, where several share `data_dir`; by default, of this one. */
+export function nodeFolderOf({ dataDir, node }: Config, name = node.name): string {
+  return join(dataDir, 'nodes', name);
 }
 
 /** Locks for writers of the same files, also in other gateways if there may be some. */

@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import type { Config } from './config.js';
 import { systemClock } from './core/clock.js';
 import { describe, Fault } from './core/errors.js';
-import { statIfThere } from './core/file-access.js';
 import type { LivingNode } from './core/node.js';
 import { type OpenedRun, openRun, runGateways, unlessStopped } from './generations.js';
 import { createOutward } from './network/outward.js';
 import { shareLock, takeLock } from './operating/lock.js';
-import { enterNode } from './operating/node.js';
-import { enterData, nodeFolderOf, nodeLockIn, storeOf } from './paths.js';
+import { enterNode, knownToken } from './operating/node.js';
+import { enterData, nodeFolderOf, storeOf } from './paths.js';
 import { PLATFORMS } from './platforms.js';
 import { checkPremises } from './premises.js';
 import { openNodes } from './store/open.js';
@@ -55,27 +54,31 @@ async function takePlace({ config, version, stop, log, told }: OpenedRun) {
   }
   if (store.url === null) return { locks: [lock], node: null };
   const folder = nodeFolderOf(config);
-  const own = await takeLock(nodeLockIn(dataDir, node.name));
+  // Held while this gateway runs.
+  const own = await takeLock(join(folder, 'node.lock'));
   if (!own) {
     const what = `A coterie named ${node.name} runs on ${dataDir}. Stop it, or set another node.name.`;
     throw new Fault('already_running', what);
   }
   const nodes = await unlessStopped(openNodes(storeOf(config), { clock: systemClock, log, told }), stop, log);
-  checkShared(config, await unlessStopped(nodes.living(), stop, log));
+  await checkShared(config, await unlessStopped(nodes.living(), stop, log));
   const { metrics, elapsed } = told;
   const parts = { nodes, folder, version, clock: systemClock, elapsed, metrics, log };
   const entered = enterNode({ ...node, ...parts });
   return { locks: [lock, own], node: await unlessStopped(entered, stop, log) };
 }
 
-/** Where the volume is not mounted, an empty folder lies: personas would begin without their memory. */
-function checkShared({ dataDir, node: own }: Config, living: LivingNode[]): void {
-  const stranger = living.find(
-    ({ name }) => name !== own.name && statIfThere(nodeLockIn(dataDir, name)) === null,
-  );
-  if (stranger === undefined) return;
-  const what = `data_dir (${dataDir}) is not the folder of the gateway ${stranger.name}, which lives on the same store`;
-  throw new Fault('configuration', `${what}. Mount the volume that they share there, and start again.`);
+/**
+ * Every other gateway's token lies in the folder that all share. Where the volume is not mounted lies another folder: personas
+ * would begin without their memory.
+ */
+async function checkShared(config: Config, living: LivingNode[]): Promise<void> {
+  const { dataDir, node } = config;
+  for (const { name, token } of living) {
+    if (name === node.name || (await knownToken(nodeFolderOf(config, name))) === token) continue;
+    const what = `data_dir (${dataDir}) is not the folder of the gateway ${name}, which lives on the same store`;
+    throw new Fault('configuration', `${what}. Mount the volume that they share there, and start again.`);
+  }
 }
 
 export async function chat(file: string | undefined, version: string, stop: AbortSignal): Promise<void> {

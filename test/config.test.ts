@@ -795,6 +795,34 @@ access:
   });
 });
 
+describe('a gateway among several', () => {
+  it('has a name, a lease and roles', async () => {
+    const { config } = await load('node: { name: _Attic-2.lan, lease_seconds: 2.5, roles: [jobs] }');
+    expect(config.node).toEqual({ name: '_Attic-2.lan', leaseMs: 2500, roles: ['jobs'] });
+  });
+
+  // `..` would put its files among those of all gateways.
+  const name = 'expected at most 64 letters, digits, dots, hyphens and underscores, not dots alone';
+  const lease = 'expected a number of seconds from 2 to 300';
+  it.each([
+    ['name: ..', name],
+    ['name: .', name],
+    ['name: küche', name],
+    ['name: a/b', name],
+    [`name: ${'a'.repeat(65)}`, name],
+    ['lease_seconds: 1.9', lease],
+    ['lease_seconds: 301', lease],
+    ['roles: [cook]', 'expected one of channels, turns, jobs, board'],
+    ['roles: [channels]', /^expected turns beside channels/],
+  ])('is refused with %s', async (node, words) => {
+    const [fault, ...others] = await faultsOf(`node: { ${node} }`);
+    expect(others).toEqual([]);
+    expect(fault?.replace(/^line 1: node\.[\w.]+: /, '')).toEqual(
+      typeof words === 'string' ? words : expect.stringMatching(words),
+    );
+  });
+});
+
 describe('the store', () => {
   it.each([
     'postgres://coterie:hush@localhost:5432/coterie?sslmode=verify-full',

@@ -6,8 +6,7 @@ export interface NodeName {
   token: string;
 }
 
-export interface LivingNode {
-  name: string;
+export interface LivingNode extends NodeName {
   version: string;
   /** ms since 1970, by the database's clock. */
   since: number;

@@ -300,12 +300,20 @@ export async function enterNode(options: NodeOptions) {
 
 /** The same after a crash, so that a new process of the node need not wait until the old one counts as dead. */
 async function tokenIn(folder: string): Promise<string> {
-  const file = join(folder, 'token');
-  const known = (await readIfThere(file))?.toString('utf8').trim();
+  const known = await knownToken(folder);
   if (known) return known;
   const token = randomUUID();
-  await writeWhole(file, `${token}\n`);
+  await writeWhole(tokenFileIn(folder), `${token}\n`);
   return token;
+}
+
+/** Of the node whose folder this is; undefined: it is no node's. */
+export async function knownToken(folder: string): Promise<string | undefined> {
+  return (await readIfThere(tokenFileIn(folder)))?.toString('utf8').trim();
+}
+
+function tokenFileIn(folder: string): string {
+  return join(folder, 'token');
 }
 
 const RUN_OUT = 'the lease of this gateway has run out';

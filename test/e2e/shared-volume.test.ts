@@ -64,6 +64,10 @@ describeWithPostgres('two gateways on one volume', () => {
     const onEmpty = start('a');
     expect(await onEmpty.exited).toBe(2);
     expect(onEmpty.err()).toMatch(/data_dir \(.*\) is not the folder of the gateway b/);
+    // Or a folder in which a gateway of that name once began.
+    await mkdir(join(home.folder, 'a', 'nodes', 'b'));
+    for (const file of ['node.lock', 'token']) await home.write(`a/nodes/b/${file}`, '');
+    expect(await start('a').exited).toBe(2);
     await rm(join(home.folder, 'a'), { recursive: true });
     await symlink('volume', join(home.folder, 'a'));
     await start('a').saw('"event":"standby"');

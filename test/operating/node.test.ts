@@ -192,7 +192,7 @@ it('enters again when it was counted as dead, and ends when its name is anotherâ
   expect(await node.begin(term())).toEqual([]);
   expect(joined).toHaveLength(2);
   expect(new Set(joined).size).toBe(1);
-  other = { name: 'a', version: '1', since: 0, seenAt: 0, holds: [] };
+  other = { name: 'a', token: 'other', version: '1', since: 0, seenAt: 0, holds: [] };
   await clock.advance(500);
   expect(ends).toMatchObject([{ kind: 'failed', error: { code: 'already_running' } }]);
   await node.leave();

@@ -9,7 +9,7 @@ type Query = Server['query'];
 const IN_TURN = `select pg_advisory_xact_lock(hashtext('coterie.nodes'))`;
 const NOW = `(extract(epoch from clock_timestamp()) * 1000)::bigint`;
 const LIVING = `
-  select node.name, version, since, seen_at as "seenAt",
+  select node.name, node.token, version, since, seen_at as "seenAt",
     coalesce(json_agg(lease.name order by lease.name) filter (where lease.name is not null), '[]') as holds
   from node left join lease on lease.token = node.token and lease.until > ${NOW}
   where node.until > ${NOW} group by node.name order by node.name`;
