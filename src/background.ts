@@ -15,6 +15,7 @@ import type { Runner } from './delegation/runner.js';
 import type { Duty } from './gateway.js';
 import { startJobs } from './jobs/clock.js';
 import { trimMedia } from './media/files.js';
+import { answerOnEdits } from './operating/edits-seen.js';
 import { backlogGauge, nodeGauges, sizeGauges, storeGauge } from './operating/metrics.js';
 import { startUpkeep } from './operating/upkeep.js';
 import type { Parts } from './parts.js';
@@ -29,6 +30,7 @@ export function backgroundOf(parts: Parts, conversation: Conversation, tasks: Ta
     parts;
   const names = [...channels.keys()];
   const { digests } = config;
+  const { node } = options;
   const ofPlatforms: Duty[] = [
     { begin: () => startListener(parts, conversation, tasks) },
     { lease: 'upkeep', begin: async () => upkeep(parts, conversation) },
@@ -77,6 +79,7 @@ export function backgroundOf(parts: Parts, conversation: Conversation, tasks: Ta
       },
     },
     { begin: async () => () => records.idle() },
+    ...(node === null ? [] : [{ begin: async () => answersDoctor(parts, node.name) }]),
     {
       async begin() {
         const letGo = collectSooner();
@@ -84,6 +87,13 @@ export function backgroundOf(parts: Parts, conversation: Conversation, tasks: Ta
       },
     },
   ];
+}
+
+/** `coterie doctor` asks how late a gateway among several sees an edit. */
+function answersDoctor({ config, options, store: notices, clock }: Parts, node: string) {
+  const { elapsed } = options.told;
+  const stop = answerOnEdits({ node, folder: config.groupsDir, notices, clock, elapsed });
+  return async () => stop();
 }
 
 /** Another gateway may set a job that is due sooner than the next look. */

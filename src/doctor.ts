@@ -1,6 +1,6 @@
 /** `coterie doctor`: checks everything the configuration names. One line each: ok, warning or failed, with advice. */
 import { randomUUID } from 'node:crypto';
-import { readFile, realpath, stat, statfs } from 'node:fs/promises';
+import { stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Config, processConfig } from './config.js';
 import { refusalKey } from './conversation/receive/commands.js';
@@ -9,7 +9,7 @@ import { printableLine, sizeInWords } from './core/cut.js';
 import { describe } from './core/errors.js';
 import { type Store, settingOf } from './core/store.js';
 import { nameFindings, personaFindings, whereItWent } from './doctor-files.js';
-import { mountFindings, sqliteFindings } from './doctor-mounts.js';
+import { editFindings, mountsOf } from './doctor-mounts.js';
 import { securityFacts, securityFindings } from './doctor-security.js';
 import { createPersonas } from './groups/personas.js';
 import type { ServerSettings } from './mcp/settings.js';
@@ -88,10 +88,11 @@ export async function doctor(configFile: string | undefined, wishes: DoctorOptio
     if (databaseProblem() !== null) return;
     await check('proxy', () => checkProxy(config));
     await check('folders', () => checkFolders(config));
-    await check('mounts', () => checkMounts(config));
+    await check('mounts', async () => cautions(await mountsOf(config)));
     await check('names', () => checkNames(config));
     await check('restore', () => checkRestore(config));
     await check('database', () => checkDatabase(config, stored));
+    await check('shared folder', () => checkShared(config, stored));
     await check('disk', () => checkDisk(config, stored));
     await checkOpen();
     await check('memory', () => checkMemory(stored));
@@ -185,13 +186,11 @@ async function checkFolders(config: Config): Promise<Finding[]> {
   return [...failures(problems), ...fine.map(ok), ...cautions(missing)];
 }
 
-/** Reports only problems, and only where Linux tells how the folders are mounted. */
-async function checkMounts({ dataDir, groupsDir, store }: Config): Promise<Finding[]> {
-  const table = await readFile('/proc/mounts', 'utf8').catch(() => '');
-  const resolved = (folder: string) => realpath(folder).catch(() => folder);
-  const [data, groups] = [await resolved(dataDir), await resolved(groupsDir)];
-  if (store.url === null) return cautions(sqliteFindings(table, data));
-  return cautions(mountFindings(table, { data_dir: data, groups_dir: groups }));
+/** Reports only where several gateways live. */
+async function checkShared({ groupsDir: folder }: Config, stored: Stored): Promise<Finding[]> {
+  const found = await stored().catch(() => null);
+  const { seen, late } = await editFindings(found, folder);
+  return [...seen.map(ok), ...cautions(late)];
 }
 
 /** Reports only problems: such names arise only when files move between systems. */

@@ -1,6 +1,6 @@
 /** Mounts on which one gateway would see another's writes late, by the table that Linux keeps of them. */
 import { describe, expect, it } from 'vitest';
-import { mountFindings, sqliteFindings } from '../src/doctor-mounts.js';
+import { mountFindings, seenFindings, sqliteFindings } from '../src/doctor-mounts.js';
 
 const HEAD = ['proc /proc proc rw 0 0', '/dev/vda / ext4 rw,relatime 0 0'];
 const mounted = (type: string, options: string, at = '/srv/coterie') =>
@@ -71,4 +71,23 @@ it('SQLite on a network volume is told of', () => {
     expect.stringContaining("SQLite's locks do not hold on a network"),
   ]);
   expect(sqliteFindings(mounted('ext4', 'rw'), '/srv/coterie/data')).toEqual([]);
+});
+
+it('what gateways saw of an edit is told in one line, and what is wrong in one each', () => {
+  const seen = (node: string, longestMs: number | null) => ({ node, kind: 'seen' as const, longestMs });
+  expect(seenFindings([seen('a', 24), seen('b', 1_000)], '/srv/groups')).toEqual({
+    seen: ['an edit in groups_dir is seen by a after 0.02 s, b after 1.00 s'],
+    late: [],
+  });
+  const found = seenFindings(
+    [seen('a', 2_510), seen('b', null), { node: 'c', kind: 'no file' }, { node: 'd', kind: 'silent' }],
+    '/srv/groups',
+  );
+  expect(found.seen).toEqual([]);
+  expect(found.late).toEqual([
+    expect.stringMatching(/^the gateway a saw an edit in groups_dir only after 2\.51 s, .* actimeo=0/),
+    expect.stringMatching(/^the gateway b saw an edit in groups_dir not within 5\.00 s, .* actimeo=0/),
+    expect.stringMatching(/^the gateway c does not see a file that was made in \/srv\/groups: .*Mount/),
+    expect.stringMatching(/^the gateway d did not say within 5 s .* Run doctor again/),
+  ]);
 });

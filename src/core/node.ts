@@ -96,3 +96,11 @@ export interface Nodes {
   living(): Promise<LivingNode[]>;
   close(): Promise<void>;
 }
+
+/** Words between the processes on one store, each heard by all of them and kept by none. A store that serves one gateway carries none. */
+export interface Notices {
+  /** Returns the function that stops hearing. Before its connection listens, nothing is heard. */
+  onNotice(heard: (text: string) => void): () => void;
+  /** At most 7,000 bytes. */
+  notify(text: string): Promise<void>;
+}

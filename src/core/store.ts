@@ -15,6 +15,7 @@ import type { StoredAttachment } from './media.js';
 import type { EraseStore, PromptMemory, TraceStore, VersionStore } from './memory.js';
 import type { Address } from './message.js';
 import type { Usage } from './model.js';
+import type { Notices } from './node.js';
 import type { Origins } from './origin.js';
 import type { HeardFeed } from './recall.js';
 import type { NewCommand, PendingCommand, Receipt, Received, StoredCommand } from './receipt.js';
@@ -368,6 +369,7 @@ export interface WatchStore {
 export interface Store
   extends RouteStore,
     WatchStore,
+    Notices,
     TranscriptStore,
     ViewStore,
     VersionStore,

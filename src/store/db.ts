@@ -10,6 +10,7 @@ import { setImmediate as nextPass } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Log } from '../core/log.js';
+import type { Notices } from '../core/node.js';
 import type { StoreReports } from './outage.js';
 
 /** A statement that a verb asks for. `tell`: nobody looks at its answer, so nobody waits for it. */
@@ -122,6 +123,7 @@ export interface Database extends Reader {
    * function that stops watching.
    */
   watch(changed: () => void, table?: Watched): () => void;
+  readonly notices: Notices;
   /** Returns disk space that deleted rows held, a step at a time. True if there is more to return. */
   shrink(step: number): Promise<boolean>;
   /** Removes what deleted text left behind in the database's files. `whole`: also where rows have been moved. */

@@ -27,6 +27,8 @@ export interface Inspected {
   bytes: number;
   /** How far the server's clock is ahead of ours, and how many connections it has left. null: no server. */
   server: { aheadMs: number; free: number } | null;
+  /** Names of the gateways that live on it; none where one cannot know. */
+  living(): Promise<string[]>;
   /** Only its reads work. null while migrations are pending. */
   reads: Store | null;
   close(): Promise<void>;
@@ -73,7 +75,7 @@ async function inspectFile({ file, migrationsFolder }: StorePlace): Promise<Insp
     const bytes = (await Promise.all(sizes)).reduce((sum, found) => sum + (found?.size ?? 0), 0);
     const name = `SQLite ${await look(() => db.value<string>('select sqlite_version()'))}`;
     const opened = { look, read: look, settled: look } as db.Database;
-    const found = { name, place: file, bytes, server: null, close };
+    const found = { name, place: file, bytes, server: null, living: async () => [], close };
     return { ...found, ...(await stateOf(opened, file, migrationsFolder, applied)) };
   } catch (error) {
     await close();
@@ -89,6 +91,7 @@ const SERVER = `
 
 async function inspectServer(at: StorePlace, url: string, clock: Clock): Promise<Inspected> {
   const { connectPostgres } = await import('./postgres/connection.js');
+  const { nodesOn } = await import('./postgres/nodes.js');
   const opened = await connectPostgres({ ...at, url, clock });
   try {
     const before = clock.now();
@@ -99,7 +102,11 @@ async function inspectServer(at: StorePlace, url: string, clock: Clock): Promise
     const name = `PostgreSQL ${row.version}`;
     const found = { name, place, bytes: row.bytes, server: { aheadMs, free: row.free }, close };
     const applied = await appliedTo(opened.query, place);
-    return { ...found, ...(await stateOf(opened, place, at.migrationsFolder, applied)) };
+    const state = await stateOf(opened, place, at.migrationsFolder, applied);
+    // Before its migrations, there may be no table of them.
+    const living = async () =>
+      state.pending > 0 ? [] : (await nodesOn(opened).living()).map((node) => node.name);
+    return { ...found, ...state, living };
   } catch (error) {
     await opened.close();
     throw error;

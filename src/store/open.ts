@@ -139,6 +139,7 @@ export function storeOn(db: Database): Store {
     saidIn: (ask) => saidIn(db, ask),
     ...upkeepStore(db),
     watch: db.watch,
+    ...db.notices,
     copyTo: (file, { logins }) => db.copyTo(file, logins ? [] : ['channel_state']),
     close: db.close,
   };

@@ -113,6 +113,7 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
       listener.listen();
       return end;
     },
+    notices: listener.notices,
     // The server's autovacuum reuses the space of deleted rows.
     shrink: async () => false,
     scrub: async () => {},

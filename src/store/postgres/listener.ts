@@ -1,15 +1,19 @@
 /**
  * Tells other processes on the same database that this one has written, and hears of their writes: LISTEN and NOTIFY on
- * a connection of its own. A notice at most every 100 ms, because commits that notify wait for each other.
+ * a connection of its own. A notice at most every 100 ms, because commits that notify wait for each other. Words of
+ * `Notices` go the same way, on a channel of theirs.
  */
 import { randomUUID } from 'node:crypto';
 import { Client, type ClientConfig } from 'pg';
 import type { Clock } from '../../core/clock.js';
+import type { Notices } from '../../core/node.js';
 import { backoff } from '../../core/retry.js';
 import type { createWatchers } from '../db.js';
 import { farewell } from './faults.js';
 
 const NOTICE_EVERY_MS = 100;
+/** The channel of the server that carries words. */
+const NOTICES = 'coterie_notices';
 
 interface ListenerOptions {
   /** Of its connection. */
@@ -30,9 +34,29 @@ function clientOf(settings: ClientConfig): Client | null {
   }
 }
 
+function wordsOver(query: ListenerOptions['query'], listen: () => void) {
+  const hearers = new Set<(text: string) => void>();
+  const notices: Notices = {
+    onNotice(heard) {
+      hearers.add(heard);
+      listen();
+      return () => void hearers.delete(heard);
+    },
+    notify: async (text) => void (await query('select pg_notify($1, $2)', [NOTICES, text])),
+  };
+  return {
+    notices,
+    isHeard: () => hearers.size > 0,
+    came(text: string): void {
+      for (const heard of hearers) heard(text);
+    },
+  };
+}
+
 export function createListener({ settings, clock, isOpen, watchers, query }: ListenerOptions) {
   const { changed, isWatched } = watchers;
   const name = randomUUID();
+  const words = wordsOver(query, listen);
   let client: Client | null = null;
   let stopWaiting: (() => void) | null = null;
   let failures = 0;
@@ -44,13 +68,14 @@ export function createListener({ settings, clock, isOpen, watchers, query }: Lis
     client = next;
     next.on('error', () => lost(next));
     next.on('end', () => lost(next));
-    next.on('notification', ({ payload }) => {
+    next.on('notification', ({ channel, payload = '' }) => {
+      if (channel === NOTICES) words.came(payload);
       // The sender hears itself, too.
-      if (payload !== name) changed('others');
+      else if (payload !== name) changed('others');
     });
     try {
       await next.connect();
-      await next.query('listen coterie');
+      await next.query(`listen coterie; listen ${NOTICES}`);
       // Something may have been written meanwhile.
       if (failures > 0) changed('others');
       failures = 0;
@@ -63,8 +88,7 @@ export function createListener({ settings, clock, isOpen, watchers, query }: Lis
     if (client !== which) return;
     client = null;
     void which.end().catch(() => {});
-    if (!isOpen() || !isWatched()) return;
-    again();
+    if (isOpen() && (isWatched() || words.isHeard())) again();
   }
 
   function again(): void {
@@ -81,11 +105,14 @@ export function createListener({ settings, clock, isOpen, watchers, query }: Lis
     await query(`select pg_notify('coterie', $1)`, [name]).catch(() => {});
   }
 
+  /** From now on. */
+  function listen(): void {
+    if (client === null && stopWaiting === null) void connect();
+  }
+
   return {
-    /** From now on. */
-    listen(): void {
-      if (client === null && stopWaiting === null) void connect();
-    },
+    listen,
+    notices: words.notices,
     /** This process has written. */
     wrote(): void {
       cancelNotice ??= clock.after(NOTICE_EVERY_MS, () => void notify());

@@ -116,6 +116,7 @@ export async function connect(options: ConnectOptions): Promise<SqliteDatabase> 
       }),
     flush: durable.flush,
     watch: own.watch,
+    notices: { onNotice: () => () => {}, notify: async () => {} },
     shrink: (pages) => shrink(raw, statements, retry, pages),
     scrub: (whole) => retry(() => scrub(raw, statements, whole)),
     size: () => retry(() => size(statements)),
