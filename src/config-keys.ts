@@ -250,6 +250,11 @@ export const configKeys = z.strictObject({
     no_proxy: optional(list(text('a host'), 'a list of hosts')),
     connect_attempt_seconds: amount('a number of seconds from 0.25 to 60', 0.25, 60).default(5),
   }),
+  tracing: section({
+    endpoint: optional(webAddress()),
+    headers: headers().default({}),
+    sample: amount('a share from 0 to 1', 0, 1).default(1),
+  }),
   redis: section({
     url: optional(redisAddress()),
   }),

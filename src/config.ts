@@ -168,6 +168,11 @@ async function readConfigFile(from: From) {
   }
 }
 
+/** `url` null: SQLite. */
+function databaseOf({ url, connections, wait_seconds: seconds }: ConfigKeys['store']) {
+  return { url, connections, waitMs: Math.round(seconds * 1000) };
+}
+
 function nodeOf({ name, lease_seconds: seconds, roles }: ConfigKeys['node']) {
   // A host's name may have any characters.
   const host =
@@ -192,12 +197,7 @@ function resolveConfig(
     groupsDir: resolve(folder, keys.groups_dir),
     /** IANA name; null: the system's time zone. */
     timezone: keys.timezone ?? null,
-    store: {
-      /** null: SQLite. */
-      url: keys.store.url,
-      connections: keys.store.connections,
-      waitMs: Math.round(keys.store.wait_seconds * 1000),
-    },
+    store: databaseOf(keys.store),
     node: nodeOf(keys.node),
     shutdownSeconds: keys.shutdown_seconds,
     log: { level: keys.log.level, format: keys.log.format ?? (terminal ? 'pretty' : 'json') },
@@ -231,6 +231,7 @@ function resolveConfig(
       proxies: proxiesOf(keys.network, environment, (message) => new Fault('configuration', message)),
       attemptMs: Math.round(keys.network.connect_attempt_seconds * 1000),
     },
+    tracing: keys.tracing,
     /** null: the journal is not streamed. */
     redisUrl: keys.redis.url,
     media: camel(keys.media),

@@ -29,6 +29,7 @@ import { createEmbedder, createModel, createReachOf, createSpeechOf, SERVER_WAYS
 import { createSkills, systemHost } from './skills/skills.js';
 import { type Inspected, inspectStore, withReads } from './store/inspect.js';
 import { leftOutOf } from './tool-groups.js';
+import { tracingProblems } from './tracing.js';
 
 interface Finding {
   state: 'ok' | 'warning' | 'failed';
@@ -117,6 +118,8 @@ async function checkServers(config: Config, stored: Stored, check: Check): Promi
     await check('model', () => checkModel(config, store));
     await check('speech', () => checkSpeech(config));
     await check('embeddings', () => checkEmbeddings(config));
+    const spans = config.tracing.endpoint === null ? 'off: no spans are sent' : 'spans are taken';
+    await check('tracing', async () => orOk(await tracingProblems(config), spans));
     const offered: string[] = [];
     for (const server of config.mcp.servers) {
       await check(`mcp ${server.name}`, () => checkMcp(server, config, offered));

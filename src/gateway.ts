@@ -33,6 +33,8 @@ export interface GatewayParts {
   conversation: Conversation;
   /** Runs tasks; started last. */
   tasks: { start(): Promise<void>; stop(withinMs: number): Promise<void> };
+  /** Its `end` takes a moment at most. Absent: nothing is traced. */
+  tracing?: { end(): Promise<void> } | undefined;
   /** Milliseconds of work that the first reply needs, done while the platforms connect. */
   prepare: readonly (() => void)[];
   /** Started after the first messages: the HTTP listener, command menus. */
@@ -218,8 +220,11 @@ export function createGateway(parts: GatewayParts) {
     // Another gateway goes on with these chats while the rest ends.
     const held = [...[...parts.leased].map(channelLease), ...taking.further.leases()];
     if (isLast) await endOf('the leases', leases.release(held));
+    const traced = parts.tracing?.end();
     for (const end of taking.ending) await endOf('a background part', end());
     await endOf('the store', store.close());
+    // A gateway that follows does not wait for the traces of this one.
+    if (isLast) await traced;
   }
 
   return {

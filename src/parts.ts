@@ -70,6 +70,7 @@ import { channelSettingsOf, settingsOf } from './settings.js';
 import { createSkills, systemHost } from './skills/skills.js';
 import { openSqliteStore, openStoreAt } from './store/open.js';
 import type { StoreReports } from './store/outage.js';
+import { createTracing } from './tracing.js';
 import { createAgents } from './workspace/agents.js';
 import { withWorkspace } from './workspace/recall-files.js';
 import { createPromptFiles } from './workspace/shown.js';
@@ -182,6 +183,7 @@ export async function createParts(options: GatewayOptions) {
     newPairingCode,
     newCallCode,
     metrics,
+    tracing: await createTracing(config, version, log),
     redact: clean,
     links,
     channels,

@@ -57,6 +57,7 @@ describe('where the configuration is', () => {
         maxToolRounds: 25,
         images: 'auto',
       },
+      tracing: { endpoint: null, headers: {}, sample: 1 },
       transcription: null,
       speech: null,
       tools: {

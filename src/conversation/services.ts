@@ -20,6 +20,7 @@ import type { Recall } from '../core/recall.js';
 import type { Skills } from '../core/skills.js';
 import type { Spent, Store, Sizes as StoredSizes } from '../core/store.js';
 import type { Reaction, SideMessage, ToolsFor, ToolsReady } from '../core/tool.js';
+import type { Tracing } from '../core/tracing.js';
 import type { Measured } from '../core/transcript.js';
 import type { Clipboard, Workspace } from '../core/workspace.js';
 import type { Scanner } from './lore/scan.js';
@@ -76,6 +77,8 @@ export interface Services {
   redact(text: string): string;
   log: Log;
   metrics: Metrics;
+  /** Absent: nothing is traced. */
+  tracing?: Tracing | undefined;
   facts: { version: string; model: string; startedAt: number };
   sizes(): Promise<StoredSizes>;
   toolsFor: ToolsFor;

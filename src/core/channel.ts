@@ -297,6 +297,8 @@ export interface Delivery extends NewDelivery, Recipient {
   uncertainCuts: number;
   uncertainCrashes: number;
   notBefore: number;
+  /** When the attempt under way began. */
+  begunAt?: number;
   /** Shown with this key before the text was final; the id is null if unknown. */
   shown?: { platformMessageId: string | null; key: string; sentAt: number };
   /** `Channel.watermark` of the last attempt while its outcome is unknown. */

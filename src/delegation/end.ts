@@ -22,6 +22,7 @@ import {
   type Work,
 } from '../core/task.js';
 import type { ToolsFor } from '../core/tool.js';
+import type { TracedStep, Tracing } from '../core/tracing.js';
 import type { Clipboard, Workspace } from '../core/workspace.js';
 import type { AgentFolders, TaskGiver } from './place.js';
 import type { Followers } from './tasks.js';
@@ -57,6 +58,7 @@ export interface TaskServices {
   zone: Zone;
   clock: Clock;
   metrics: Metrics;
+  tracing?: Tracing | undefined;
   log: Log;
 }
 
@@ -84,10 +86,25 @@ export async function endTask(
   const ended = await services.store.finishTask(end, owner);
   if (ended === 'message') return ended;
   services.followers.saw(task.id);
+  if (ended === 'finished') services.tracing?.tell(traced(task, end));
   const room = ended === 'finished' ? task.parent?.room : undefined;
   if (room !== undefined && services.channels.includes(channelOf(room))) await services.rooms.fired([room]);
   services.log.info({ task: task.id, agent: task.agent, status: end.status, ended }, 'task ended');
   return ended;
+}
+
+function traced({ id, agent, parent, startedAt, createdAt }: Task, { status, now }: TaskEnd): TracedStep {
+  return {
+    kind: 'turn',
+    turnId: id,
+    agent,
+    outcome: status,
+    error: status === 'completed' ? undefined : status,
+    answers: [],
+    givenBy: parent?.turnId,
+    from: startedAt ?? createdAt,
+    until: now,
+  };
 }
 
 async function endOf(services: TaskServices, { task, viap, outcome, tainted }: TaskEnding): Promise<TaskEnd> {

@@ -66,7 +66,8 @@ export async function sendClaimed(sender: Sender, delivery: Delivery, channel: C
   return sendOne(sender, delivery, channel);
 }
 
-async function sendOne(sender: Sender, delivery: Delivery, channel: Channel): Promise<boolean> {
+async function sendOne(sender: Sender, claimed: Delivery, channel: Channel): Promise<boolean> {
+  const delivery = { ...claimed, begunAt: sender.clock.now() };
   const { shown, body } = delivery;
   if (body.reaction !== undefined) return settle(sender, delivery, await react(sender, delivery, channel));
   if (shown) return sendShown(sender, delivery, shown, channel);

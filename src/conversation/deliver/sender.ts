@@ -13,6 +13,7 @@ import { leaseOf } from '../../core/clock.js';
 import { type ChatId, platformId } from '../../core/ids.js';
 import { backoff } from '../../core/retry.js';
 import type { Attempt } from '../../core/store.js';
+import { type TracedStep, turnOfOrigin } from '../../core/tracing.js';
 import { linkChat } from '../access.js';
 import type { BaseServices, Deliver } from '../services.js';
 import type { RateLimiter } from './rate-limiter.js';
@@ -103,12 +104,31 @@ export async function insist(
   }
 }
 
+/** A part that was shown already, or is found at the platform, takes no time. */
+function traced(
+  { origin, channel, begunAt }: Delivery,
+  outcome: SendResult['kind'],
+  until: number,
+): TracedStep {
+  const error = outcome === 'sent' ? undefined : outcome;
+  return {
+    kind: 'send',
+    turnId: turnOfOrigin(origin),
+    channel,
+    outcome,
+    error,
+    from: begunAt ?? until,
+    until,
+  };
+}
+
 /** Stores the outcome. Returns whether the entry is finished. */
 export async function settle(sender: Sender, delivery: Delivery, result: SendResult): Promise<boolean> {
-  const { store, clock, log, metrics, cuttingOff } = sender;
+  const { store, clock, log, metrics, tracing, cuttingOff } = sender;
   const { id, chatId, channel, createdAt, attempts } = delivery;
   const now = clock.now();
   metrics.count('deliveries_total', { channel, outcome: result.kind });
+  tracing?.tell(traced(delivery, result.kind, now));
   switch (result.kind) {
     case 'sent':
       metrics.observe('delivery_wait_seconds', (now - createdAt) / 1000);

@@ -3,6 +3,7 @@ import type { Reception } from '../../core/channel.js';
 import { type RoomId, roomId } from '../../core/ids.js';
 import type { InboundBatch, InboundMessage } from '../../core/message.js';
 import type { Receipt, ReceiptOf, ReceiptOrigin, Received } from '../../core/receipt.js';
+import type { Tracing } from '../../core/tracing.js';
 import { pasteAlbum } from '../../core/transcript.js';
 import { type AccessCheck, checkAccess, isWithThemselves } from '../access.js';
 import type { Services } from '../services.js';
@@ -25,7 +26,7 @@ const LEAST_OF_A_PART = 0.9;
 
 /** Call `stop` to log the rejections that were only counted. */
 export function createReceive(services: Services) {
-  const { store, clock, metrics, channels, settings } = services;
+  const { store, clock, metrics, tracing, channels, settings } = services;
   const rejections = new Rejections(services);
   const pace = createPace(settings.limits.messagesPerMinute);
   const pastes = createPastes();
@@ -57,6 +58,7 @@ export function createReceive(services: Services) {
     if (batch.passedOver !== undefined) metrics.count('passed_over_total', { channel });
     if (received.messages > 0) metrics.count('messages_received_total', { channel }, received.messages);
     if (received.duplicates > 0) metrics.count('duplicates_total', { channel }, received.duplicates);
+    if (tracing && received.messages > 0) traceReceived(tracing, channel, receipts, now, clock.now());
     const albums = receipts.flatMap((receipt) =>
       receipt.kind === 'message' && receipt.album !== undefined
         ? [roomId(receipt.chat.id, receipt.threadId)]
@@ -67,6 +69,15 @@ export function createReceive(services: Services) {
   }
 
   return { receive, stop: () => rejections.stop() };
+}
+
+function traceReceived(tracing: Tracing, channel: string, all: Receipt[], from: number, until: number): void {
+  for (const receipt of all) {
+    if (receipt.kind !== 'message') continue;
+    const { chat, threadId, platformMessageId } = receipt;
+    const message = { room: roomId(chat.id, threadId), platformMessageId };
+    tracing.tell({ kind: 'receive', channel, message, from, until });
+  }
 }
 
 async function messageReceipt(reading: BatchReading, message: InboundMessage): Promise<Receipt | null> {

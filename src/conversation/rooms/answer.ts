@@ -211,6 +211,7 @@ async function askOnce(
     trust: context.trust,
     guard: context.guard,
     approvalMs: settings.approvalMs,
+    traced: services.tracing,
     steps,
     save(step, more) {
       stopWaiting();

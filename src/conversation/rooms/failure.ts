@@ -21,7 +21,8 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
   const fields = { turn: id, room: work.room, crashes, attempts };
   services.log.error(fields, 'turn parked after repeated failures; chat notified');
   const text = failureIn(work.batch, sentenceOf(new Fault('internal', 'parked')));
-  await finish(services, work, { outcome: 'parked', text, speaker: personaName(work.personas, personaId) });
+  const speaker = personaName(work.personas, personaId);
+  await finish(services, work, { outcome: 'parked', code: 'internal', text, speaker });
 }
 
 /** The model gave no answer. */
@@ -36,7 +37,7 @@ export async function fail(
   const fields = { code: fault.code, room: work.room, turn: work.turn.id, why: describe(fault) };
   services.log.warn(fields, 'the model gave no answer; chat notified');
   const text = failureIn(work.batch, fault.sentence);
-  return finish(services, work, { ...ending, outcome: 'failed', text });
+  return finish(services, work, { ...ending, outcome: 'failed', code: fault.code, text });
 }
 
 /** A daily limit is reached: the messages count as answered, and completed work stays. */
@@ -50,7 +51,8 @@ export async function refuse(
   await tellLimit(services, work, limit);
   const speaker = personaName(work.personas, work.turn.personaId);
   const text = taskEndsIn(work.batch);
-  return finish(services, work, { outcome: 'failed', text, speaker, ...(meter && { meter }) });
+  const { code } = limitFault(limit);
+  return finish(services, work, { outcome: 'failed', code, text, speaker, ...(meter && { meter }) });
 }
 
 /** Empty for a turn of schedules alone, which are retried. The outcome of a task is reported in any case. */

@@ -1,6 +1,8 @@
 /** Step 6 of the route: ends a turn. Its answer, or a sentence on why there is none, goes to transcript and outbox. */
 import type { OutgoingFile } from '../../core/channel.js';
+import type { FaultCode } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
+import type { TracedStep } from '../../core/tracing.js';
 import type { Measured } from '../../core/transcript.js';
 import type { TurnContext } from '../context/context.js';
 import { savedNote } from '../deliver/memory-note.js';
@@ -21,6 +23,8 @@ export type Finished =
 
 export interface Ending {
   outcome: 'answered' | 'failed' | 'parked';
+  /** Why there is no answer; for traces. */
+  code?: FaultCode;
   /** The persona's answer, or the error sentence of a failed turn. */
   text: string;
   /** The text for the transcript, if artifacts were taken out of it. */
@@ -85,6 +89,7 @@ export async function finish(services: RoomServices, work: Turn, ending: Ending)
     });
     if (finished === 'lost') return { kind: 'dropped' };
     meter?.paid();
+    services.tracing?.tell(traced(work, ending, clock.now()));
     if (lane && finished.first) lane.send(finished.first, deliveries.length);
     else deliver.wake(chat.id);
   } finally {
@@ -97,6 +102,22 @@ export async function finish(services: RoomServices, work: Turn, ending: Ending)
   services.recall.heard(room);
   metrics.count('turns_total', { outcome });
   return { kind: 'finished', isSomebodyNext: exchange !== null };
+}
+
+/** The whole turn, from its begin, whichever processes worked on it. */
+function traced({ room, turn, batch }: Turn, { outcome, code }: Ending, until: number): TracedStep {
+  return {
+    kind: 'turn',
+    turnId: turn.id,
+    agent: turn.personaId,
+    outcome,
+    error: outcome === 'answered' ? undefined : (code ?? outcome),
+    answers: batch.flatMap(({ author, platformMessageId }) =>
+      author.kind === 'person' && platformMessageId !== null ? [{ room, platformMessageId }] : [],
+    ),
+    from: turn.startedAt,
+    until,
+  };
 }
 
 /** The data a reply carries besides its text, both while it is written and when it is final. */

@@ -82,7 +82,17 @@ async function runTogether(turn: CallingTurn, calls: ToolCall[]): Promise<CallsE
 
   async function run(ready: ReadyCall): Promise<void> {
     const { call } = ready;
+    const from = turn.clock.now();
     const result = await runCall(turn, ready, signal);
+    turn.traced?.tell({
+      kind: 'tool',
+      turnId: turn.turnId,
+      tool: ready.tool.name,
+      callId: call.id,
+      error: failureIn(result),
+      from,
+      until: turn.clock.now(),
+    });
     if (result === null || signal.aborted) {
       await turn.cutOff?.([interruptionOf(turn, call, turn.clock.now())]);
     } else if (!('waitsFor' in result)) {
@@ -128,6 +138,13 @@ async function runTogether(turn: CallingTurn, calls: ToolCall[]): Promise<CallsE
     stop.abort();
     await Promise.all(running);
   }
+}
+
+/** For traces. */
+function failureIn(result: CallResult | Wait | null): string | undefined {
+  if (result === null) return 'aborted';
+  if ('waitsFor' in result || !result.failed) return undefined;
+  return result.unknown ? 'unknown' : 'failed';
 }
 
 /** Decides about a call: run it, ask people, wait, or nothing because its result is stored. */

@@ -11,6 +11,7 @@ import { isNestedDeeper, MOST_LEVELS } from '../../core/network.js';
 import { element, elementAround, escaped, UNTRUSTED } from '../../core/origin.js';
 import type { Persona } from '../../core/persona.js';
 import type { ToolSet, Wait } from '../../core/tool.js';
+import type { Tracing } from '../../core/tracing.js';
 import type { Step } from '../../core/transcript.js';
 import type { CallLimits, Services } from '../services.js';
 import type { Guard } from './guard.js';
@@ -52,6 +53,8 @@ export interface TurnRequest {
   guard?: Guard | undefined;
   /** Shows the chat the text of the current round so far; empty when it starts over. */
   show?(text: string): void;
+  /** Where its requests and calls are told. Absent: it is no turn, and is not traced. */
+  traced?: Tracing | undefined;
   signal: AbortSignal;
 }
 

@@ -103,7 +103,7 @@ function wordsOf(
   return { text: last.truncated && own !== '' && own === whole ? text + CUT_OFF : text };
 }
 
-function askModel(
+async function askModel(
   services: Services,
   request: TurnRequest,
   /** The last round sends the same tools as earlier ones so that the server's prompt cache holds. */
@@ -127,7 +127,19 @@ function askModel(
   if (hasSteps) request.show?.('');
   const { guard, show } = request;
   const shown = guard && show ? (text: string) => show(guarded(text, guard, true)) : show;
-  return askedOnce(services, modelRequest, request.signal, shown);
+  const from = services.clock.now();
+  const event = await askedOnce(services, modelRequest, request.signal, shown);
+  request.traced?.tell({
+    kind: 'model',
+    turnId: request.turnId,
+    model: persona.model ?? services.facts.model,
+    ...(event.kind === 'done'
+      ? { answered: { model: event.model, usage: spentOn(event) } }
+      : { error: event.fault.code }),
+    from,
+    until: services.clock.now(),
+  });
+  return event;
 }
 
 /** The end of one request, whose time and tokens are measured. `show`: gets the text so far. */

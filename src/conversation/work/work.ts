@@ -144,6 +144,7 @@ class AgentRequest {
       run: word,
       approvalMs: word === 'nobody' ? null : approvalMs,
       save: (step, more) => this.save(step, more),
+      traced: services.tracing,
       signal,
     };
   }
