@@ -213,13 +213,16 @@ export function createGateway(parts: GatewayParts) {
     stopLooking();
     const endOf = (what: string, end: Promise<void>) =>
       end.catch((error) => log.warn({ why: describe(error) }, `${what} did not end well`));
-    await Promise.all([conversation.stop(withinMs), endOf('the tasks', tasks.stop(withinMs))]);
+    // Another gateway goes on with turns, but not with tasks.
+    const tasksEnd = endOf('the tasks', tasks.stop(isLast && withinMs > 0 ? parts.shutdownMs : withinMs));
+    await conversation.stop(withinMs);
     await orAfter(taking.rested(), REST_MS, clock);
     await endOf('a connection', taking.further.stop());
     for (const channel of channels.values()) await endOf(channel.name, channel.stop());
     // Another gateway goes on with these chats while the rest ends.
     const held = [...[...parts.leased].map(channelLease), ...taking.further.leases()];
     if (isLast) await endOf('the leases', leases.release(held));
+    await tasksEnd;
     const traced = parts.tracing?.end();
     for (const end of taking.ending) await endOf('a background part', end());
     await endOf('the store', store.close());

@@ -30,6 +30,8 @@ import { createToolsFor, createToolsReady } from './turn-tools.js';
 const STOP_OPENING_MS = 1_000;
 /** For turns under way when a new configuration is taken in: the next gateway goes on with the others. */
 const TAKE_IN_MS = 3_000;
+/** The same at the end of the process, where another gateway goes on with them at once. */
+const HAND_OVER_MS = 500;
 
 export type OpenedRun = Awaited<ReturnType<typeof openRun>>;
 
@@ -177,12 +179,18 @@ export async function runGateways(run: OpenedRun, role: Role): Promise<void> {
     log.info({}, 'shutting down; accepted messages are safe');
     door.shut();
     terminal?.leave();
-    // Without its files, a run cannot store its work, so it stops at once.
-    await gateway.stop(next.isLost ? 0 : undefined, true);
+    await gateway.stop(await patienceOf(next, role), true);
     await terminal?.stop();
     unwatchLocks();
     return leave(role.node, locks, next.code);
   }
+}
+
+/** How long turns may go on at the end of the process. undefined: as long as the configuration says. */
+async function patienceOf({ isLost }: Extract<Next, { kind: 'ended' }>, { node }: Role) {
+  // Without its files, a run cannot store its work, so it stops at once.
+  if (isLost) return 0;
+  return (await node?.isAmongOthers()) ? HAND_OVER_MS : undefined;
 }
 
 /** Another gateway has the leases, or asks for one. Returns why the next gateway begins. */

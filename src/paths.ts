@@ -18,10 +18,14 @@ export const PAGE_FILES = fileURLToPath(new URL('../dist/board/', import.meta.ur
 
 export const SQLITE_MIGRATIONS = join(MIGRATIONS, 'sqlite');
 
-export function storeOf({ dataDir, store }: Config): StorePlace {
+/** By its end, another gateway must find free what one that stands still has locked in the database. */
+const MOST_STILL_MS = 5_000;
+
+export function storeOf({ dataDir, store, node }: Config): StorePlace {
   const file = join(dataDir, 'coterie.db');
   const migrationsFolder = store.url === null ? SQLITE_MIGRATIONS : join(MIGRATIONS, 'postgres');
-  return { ...store, file, migrationsFolder, sqliteMigrations: SQLITE_MIGRATIONS };
+  const stillMs = Math.min(MOST_STILL_MS, Math.round(node.leaseMs / 2));
+  return { ...store, file, migrationsFolder, sqliteMigrations: SQLITE_MIGRATIONS, stillMs };
 }
 
 /** Files of one machine, where several share `data_dir`; by default, of this one. */
@@ -95,7 +99,7 @@ export async function enterData(folders: DataFolders, log: Log): Promise<DataLoc
 /** Keeps gateways, terminals and all other commands out of the data folder. Throws Fault if one is using it. */
 export async function enterStopped(folders: DataFolders, log: Log, purpose: string): Promise<DataLock[]> {
   const { dataDir } = folders;
-  const data = await aloneInData(folders, log);
+  const data = await aloneInData(folders, log, purpose);
   const running = [
     await takeLock(join(dataDir, 'gateway.lock')),
     await takeLock(join(dataDir, 'terminal.lock')),
@@ -103,13 +107,20 @@ export async function enterStopped(folders: DataFolders, log: Log, purpose: stri
   const locks = [data, ...running].filter((lock) => lock !== null);
   if (!running.includes(null)) return locks;
   for (const lock of locks) lock.release();
-  throw new Fault('already_running', `A coterie runs on ${dataDir}; stop it before you ${purpose}.`);
+  throw runsOn(dataDir, purpose);
 }
 
-async function aloneInData(folders: DataFolders, log: Log): Promise<DataLock> {
+function runsOn(dataDir: string, purpose: string): Fault {
+  return new Fault('already_running', `A coterie runs on ${dataDir}; stop it before you ${purpose}.`);
+}
+
+async function aloneInData(folders: DataFolders, log: Log, purpose: string): Promise<DataLock> {
   for (;;) {
     const alone = await takeLock(restoreLockOf(folders));
     if (!alone) {
+      const gateway = await takeLock(join(folders.dataDir, 'gateway.lock'));
+      if (gateway === null) throw runsOn(folders.dataDir, purpose);
+      gateway.release();
       const what = `Another command of coterie is at work on ${folders.dataDir}; try again when it is done.`;
       throw new Fault('already_running', what);
     }

@@ -271,6 +271,18 @@ export async function enterNode(options: NodeOptions) {
       await heart.begin(term);
       return holdings.all();
     },
+    /** Whether other gateways live on the store; false where that is not known soon. */
+    async isAmongOthers(): Promise<boolean> {
+      let isAmong = false;
+      const looked = nodes.living().then(
+        (living) => {
+          isAmong = living.some((each) => each.name !== name);
+        },
+        () => {},
+      );
+      await orAfter(looked, LEAVE_MS, clock);
+      return isAmong;
+    },
     /** Ends the term; what is held stays, and nothing more is taken. */
     rest: () => heart.rest(),
     /** Gives these up: their work here is over for good. Best effort: else they run out. */

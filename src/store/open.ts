@@ -48,10 +48,14 @@ export interface StorePlace {
   connections: number;
   /** How long a server that is away is waited for, at the start and by a verb. */
   waitMs: number;
+  /** How long this process may stand still in a transaction on a server. */
+  stillMs?: number;
 }
 
 /** As few as a database takes. */
 const NODE_CONNECTIONS = 3;
+/** Longer than a lock is waited for. A server that is gone without a word must not keep a gateway from looking again. */
+const NODE_ANSWER_MS = 12_000;
 
 /** Throws Fault `configuration` for a database that cannot be used; else as `openSqliteStore`. */
 export async function openStoreAt(at: StorePlace, options: OpenOptions): Promise<Store> {
@@ -62,7 +66,7 @@ export async function openStoreAt(at: StorePlace, options: OpenOptions): Promise
 
 /** A fully migrated PostgreSQL database. */
 export async function openServer(
-  { url, migrationsFolder, ...at }: StorePlace,
+  { url, migrationsFolder, ...at }: StorePlace & { answerMs?: number },
   options: OpenOptions,
 ): Promise<PostgresDatabase> {
   if (url === null) throw new Fault('internal', 'there is no server');
@@ -81,7 +85,10 @@ export async function openServer(
 /** The gateways of a PostgreSQL database, on connections of their own. */
 export async function openNodes(at: StorePlace, options: OpenOptions): Promise<Nodes> {
   const { nodesOn } = await import('./postgres/nodes.js');
-  return nodesOn(await openServer({ ...at, connections: NODE_CONNECTIONS }, options));
+  // The others' leases must outlast one that stands still while it prolongs its own.
+  const still = at.stillMs === undefined ? {} : { stillMs: Math.round(at.stillMs / 2) };
+  const limits = { ...still, connections: NODE_CONNECTIONS, answerMs: NODE_ANSWER_MS };
+  return nodesOn(await openServer({ ...at, ...limits }, options));
 }
 
 /** Throws Fault `store_newer` for a file of a newer version, `store_unavailable` if it cannot be used. */

@@ -18,9 +18,13 @@ const SAID_EVERY_MS = 60_000;
 export function createOutage(clock: Clock, log: Log | undefined) {
   let since: number | null = null;
   let saidAt = Number.NEGATIVE_INFINITY;
+  let failures = 0;
   return {
+    /** How often it was noted. */
+    noted: () => failures,
     note(error: unknown, place: string): void {
       const now = clock.now();
+      failures += 1;
       since ??= now;
       if (now - saidAt < SAID_EVERY_MS) return;
       saidAt = now;
@@ -29,8 +33,9 @@ export function createOutage(clock: Clock, log: Log | undefined) {
         'the database does not answer; waiting for it',
       );
     },
-    over(place: string): void {
-      if (since === null) return;
+    /** Work has succeeded that began when it had been noted so often: what began before a failure shows nothing. */
+    over(place: string, known: number): void {
+      if (since === null || known !== failures) return;
       log?.info({ event: 'store back', after_ms: clock.now() - since, place }, 'the database answers again');
       since = null;
       saidAt = Number.NEGATIVE_INFINITY;

@@ -201,7 +201,10 @@ describeWithPostgres('a store', () => {
     await home.configure({ ...CONFIG, log: { level: 'info' }, board: { port: 0 } });
     const gateway = run(home, ['start']);
     await gateway.saw('coterie is up');
-    expect(await migrate()).toMatchObject({ code: 2, out: '' });
+    const runs = expect.stringMatching(
+      /^coterie: A coterie runs on .*; stop it before you move its store\.\n$/,
+    );
+    expect(await migrate()).toMatchObject({ code: 2, out: '', err: runs });
     await gateway.stop();
     expect(await messagesThere()).toBe(0);
   });

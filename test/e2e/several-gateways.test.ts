@@ -102,6 +102,29 @@ describeWithPostgres('two gateways on one store', () => {
     nothingTwice('m1', 'm2');
   });
 
+  it('turns that take long do not keep the other from taking over at once', async () => {
+    const [a, b] = await both();
+    let slow = 1;
+    model.reply(({ messages }) => {
+      const text = `heard ${JSON.stringify(messages.at(-1)).match(/m\d+/)?.[0]}`;
+      return slow-- > 0 ? { text, headerDelayMs: 15_000 } : text;
+    });
+    tell('m2');
+    await model.received(2);
+    const asked = performance.now();
+    const ended = a.stop();
+    telegram.say({ from: { id: 8, first_name: 'Other' }, text: 'm3' });
+    await eventually(
+      () => said().includes('heard m3') && said().includes('heard m2'),
+      'both answers',
+      10_000,
+    );
+    expect(await ended).toBe(0);
+    expect(performance.now() - asked).toBeLessThan(10_000);
+    await b.saw('"event":"lease taken","lease":"channel:telegram"');
+    nothingTwice('m1', 'm2', 'm3');
+  });
+
   it('takes over within a lease and a second after kill -9, and answers what waits', async () => {
     const [a, b] = await both();
     model.reply(() => ({ text: 'never', headerDelayMs: 60_000 }));

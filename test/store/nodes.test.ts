@@ -7,6 +7,7 @@ import { connectPostgres } from '../../src/store/postgres/connection.js';
 import { nodesOn } from '../../src/store/postgres/nodes.js';
 import { valueStore } from '../../src/store/values.js';
 import { describeWithPostgres, type PostgresServer, startPostgres } from '../harness/postgres.js';
+import { startWire } from '../harness/wire.js';
 import { MIGRATIONS, silentLog } from './place.js';
 
 const LONG = 60_000;
@@ -20,7 +21,7 @@ describeWithPostgres('nodes of a store', () => {
   let url: string;
   let [a, b]: Nodes[] = [];
   beforeAll(async () => {
-    server = await startPostgres();
+    server = await startPostgres({ tcp: true });
   });
   afterAll(() => server.close());
   beforeEach(async () => {
@@ -148,6 +149,34 @@ describeWithPostgres('nodes of a store', () => {
     expect((await on(a).keep(A, null, LONG))?.asked).toBeNull();
     await on(a).hand(A, 'channel:two', LONG);
     expect(await held(a, A, channels)).toEqual(['channel:one 1', 'channel:two 1']);
+  });
+
+  it('one that stands still while it prolongs its leases does not stop the others', async () => {
+    await join();
+    const address = new URL(server.overTcp(url));
+    let stood = () => {};
+    const stands = new Promise<void>((resolve) => {
+      stood = resolve;
+    });
+    const wire = await startWire(Number(address.port), (sent) => {
+      if (!sent.includes('update node')) return;
+      wire.hold();
+      stood();
+    });
+    address.port = String(wire.port);
+    const options = { connections: 3, clock: systemClock, log: silentLog, sqliteMigrations: MIGRATIONS };
+    const still = nodesOn(
+      await connectPostgres({ ...options, url: address.href, stillMs: 300, waitMs: 0, answerMs: 5_000 }),
+    );
+    const keeping = expect(still.keep(A, wish(), LONG)).rejects.toThrow('does not answer');
+    await stands;
+    const began = performance.now();
+    expect(await held(b, B)).toEqual(['channel:test 1', 'jobs 1']);
+    expect(performance.now() - began).toBeLessThan(3_000);
+    await wire.heal();
+    await keeping;
+    await still.close();
+    await wire.close();
   });
 
   it('only the holder of a lease notes what a channel keeps, and not with a fence that fell behind', async () => {

@@ -39,7 +39,7 @@ describeWithPostgres('PostgreSQL', () => {
     const lost: string[] = [];
     const onLost = ({ message }: { message: string }) => lost.push(message);
     const url = await server.newDatabase();
-    const database = await connect(url, { waitMs: 200, onLost });
+    const database = await connect(url, { waitMs: 2_000, onLost });
     await server.stop('fast');
     try {
       const away = { code: 'store_unavailable', message: expect.stringContaining('does not answer') };
@@ -48,6 +48,10 @@ describeWithPostgres('PostgreSQL', () => {
       const asked = [1, 2].map(() => expect(database.query('select 1')).rejects.toMatchObject(away));
       await Promise.all(asked);
       expect(lost, 'it is said once').toEqual([expect.stringContaining('does not answer')]);
+      // The process ends for it, and need not wait once more for each of its last words.
+      const began = performance.now();
+      await expect(database.query('select 1')).rejects.toMatchObject(away);
+      expect(performance.now() - began).toBeLessThan(1_500);
     } finally {
       await server.start();
       await database.close();

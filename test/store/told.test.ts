@@ -186,6 +186,20 @@ describeWithPostgres('PostgreSQL', () => {
   });
 });
 
+it('takes a database for back by work alone that began after the last failure', () => {
+  const { said, options } = listening();
+  const { outage } = options.told;
+  const before = outage.noted();
+  outage.note(new Error('gone'), 'db');
+  outage.over('db', before);
+  const between = outage.noted();
+  outage.note(new Error('gone'), 'db');
+  outage.over('db', between);
+  expect(said.map(({ event }) => event)).toEqual(['store unavailable']);
+  outage.over('db', outage.noted());
+  expect(said.map(({ event }) => event)).toEqual(['store unavailable', 'store back']);
+});
+
 it.each([
   ['40001', 'serialization'],
   ['40P01', 'deadlock'],

@@ -22,7 +22,10 @@ import {
 import { createListener } from './listener.js';
 import { ALONE, createWriter, runVerb } from './writes.js';
 
-export interface PostgresDatabase extends Database, Server {}
+export interface PostgresDatabase extends Database, Server {
+  /** A transaction within the limits of every connection: while this process stands still, it stops others not for long. */
+  briefly<T>(work: (query: Server['query']) => Promise<T>): Promise<T>;
+}
 
 export interface PostgresOptions {
   url: string;
@@ -32,6 +35,8 @@ export interface PostgresOptions {
   waitMs?: number;
   /** How long a statement's answer is waited for, longer than the server works on it. Default: 70 s. */
   answerMs?: number;
+  /** How long this process may stand still in a transaction before the server ends it. Default: 5 s. */
+  stillMs?: number;
   /** drizzle-kit's migrations for SQLite, for copies (`copyTo`). */
   sqliteMigrations: string;
   clock: Clock;
@@ -45,7 +50,7 @@ export interface PostgresOptions {
 const OLDEST = 150_000;
 const CONNECT_MS = 5_000;
 /** A gateway that stands still in a transaction loses it, so that others need not wait for it. */
-const IDLE_MS = 5_000;
+const STILL_MS = 5_000;
 const LOCK_MS = 10_000;
 const STATEMENT_MS = 60_000;
 /** Finds a connection whose other end is gone without a word. */
@@ -56,19 +61,20 @@ const NEVER_MS = 2 ** 31 - 1;
 const CHECK = `
   select current_setting('server_version_num')::int as version, pg_is_in_recovery() as "isReplica",
     current_setting('server_encoding') as encoding, current_setting('transaction_read_only') = 'on' as "isReadOnly",
-    current_setting('idle_in_transaction_session_timeout') as idle,
+    (select setting from pg_settings where name = 'idle_in_transaction_session_timeout') as "stillMs",
     'B' < 'a' and '-' < '.' and '/' < '0' and '~' < 'é' as "isByBytes"`;
 type Check = Record<'version' | 'isReplica' | 'isReadOnly' | 'isByBytes', number> &
-  Record<'encoding' | 'idle', string>;
+  Record<'encoding' | 'stillMs', string>;
 
 /** Throws Fault `configuration` for a database that cannot serve, `store_unavailable` for one that stays away. */
 export async function connectPostgres(options: PostgresOptions): Promise<PostgresDatabase> {
-  const { clock, zone = createZone('UTC'), log } = options;
+  const { clock, zone = createZone('UTC'), log, stillMs = STILL_MS } = options;
   let isReady = false;
-  const onLost = (fault: Fault) => isReady && options.onLost?.(fault);
+  const { onLost: told } = options;
+  const onLost = told && ((fault: Fault) => isReady && told(fault));
   const { place, lend, transaction, patiently, ...access } = accessTo({ ...options, onLost });
   try {
-    await patiently(() => lend((client) => check(client, place)));
+    await patiently(() => lend((client) => check(client, place, stillMs)));
     isReady = true;
   } catch (error) {
     await access.close();
@@ -130,6 +136,7 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
         await client.query('set local idle_in_transaction_session_timeout = 0');
         return work((sql, values = []) => queried(client, sql, values, { query_timeout: NEVER_MS }));
       }),
+    briefly: (work) => transaction('', (client) => work((sql, values = []) => queried(client, sql, values))),
     async close() {
       if (!access.isOpen()) return;
       access.beginEnd();
@@ -145,10 +152,7 @@ const SIZE = 'select pg_database_size(current_database()) as bytes';
 const SNAPSHOT = 'isolation level repeatable read read only';
 
 /** Patience with a database that is away, until the store is closed. */
-function patienceWith(
-  { waitMs = 30_000, clock, log, told, onLost = () => {} }: PostgresOptions,
-  place: string,
-) {
+function patienceWith({ waitMs = 30_000, clock, log, told, onLost }: PostgresOptions, place: string) {
   let isOpen = true;
   let isEnding = false;
   let isLost = false;
@@ -167,20 +171,22 @@ function patienceWith(
       const giveUpAt = clock.now() + waitMs;
       for (let tries = 1; ; tries++) {
         if (!isOpen) throw new Fault('store_unavailable', `${place}: the store was closed`);
+        const known = outage.noted();
         try {
           const result = await work();
-          outage.over(place);
+          outage.over(place, known);
+          isLost = false;
           return result;
         } catch (error) {
           if (!isGone(error) && !isConflict(error)) throw storeFault(error, place);
           if (isGone(error)) outage.note(error, place);
-          if (clock.now() < giveUpAt && !isEnding) {
+          if (clock.now() < giveUpAt && !isEnding && !isLost) {
             told?.metrics.count('store_retries_total', { reason: retryReason(error) });
             await clock.sleep(backoff(tries, isGone(error) ? 50 : 2, 1_000, Math.random));
             continue;
           }
           const fault = storeFault(error, place);
-          if (isGone(error) && fault instanceof Fault && !isEnding && !isLost) {
+          if (onLost && isGone(error) && fault instanceof Fault && !isEnding && !isLost) {
             isLost = true;
             onLost(fault);
           }
@@ -267,7 +273,7 @@ function poolOf(options: PostgresOptions, connections: number): Pool {
     pipeline: true,
     types: TYPES,
     idleTimeoutMillis: 0,
-    idle_in_transaction_session_timeout: IDLE_MS,
+    idle_in_transaction_session_timeout: options.stillMs ?? STILL_MS,
     lock_timeout: LOCK_MS,
     statement_timeout: STATEMENT_MS,
   });
@@ -293,7 +299,7 @@ async function inTransaction<T>(
   }
 }
 
-async function check(client: ClientBase, place: string): Promise<void> {
+async function check(client: ClientBase, place: string, stillMs: number): Promise<void> {
   const { rows } = await client.query<Check>(CHECK);
   const [found] = rows;
   const refuse = (why: string) => new Fault('configuration', `store.url (${place}): ${why}`);
@@ -307,7 +313,7 @@ async function check(client: ClientBase, place: string): Promise<void> {
       `texts must be compared by bytes: create the database with template template0 lc_collate 'C'`,
     );
   }
-  if (found.idle !== `${IDLE_MS / 1_000}s`) throw poolerFault(place);
+  if (found.stillMs !== String(stillMs)) throw poolerFault(place);
 }
 
 /** Host, port and database of a URL; never its user or password. */

@@ -70,7 +70,7 @@ function wantedShare({ shared }: Wish, held: HeldLease[], others: OthersLease[])
 
 export function nodesOn(database: PostgresDatabase): Nodes {
   const inTurn = <T>(work: (query: Query) => Promise<T>) =>
-    database.transaction(async (query) => {
+    database.briefly(async (query) => {
       await query(IN_TURN);
       return work(query);
     });
