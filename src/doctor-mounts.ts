@@ -58,10 +58,12 @@ const LATE_MS = 1_000;
 /** Asks the gateways how late they see an edit in `groups_dir`; nothing where there are not several. */
 export async function editFindings(found: Inspected | null, folder: string) {
   const nodes = (await found?.living()) ?? [];
-  if (!found?.reads || nodes.length < 2) return { seen: [], late: [] };
+  if (!found?.reads || nodes.length < 2) return [];
   const elapsed = () => performance.now();
   const timed = { folder, notices: found.reads, clock: systemClock, elapsed, newId: randomUUID };
-  return seenFindings(await timeEdits(nodes, timed), folder);
+  const { seen, late } = seenFindings(await timeEdits(nodes, timed), folder);
+  const inState = <State>(state: State, texts: string[]) => texts.map((text) => ({ state, text }));
+  return [...inState('ok' as const, seen), ...inState('warning' as const, late)];
 }
 
 /** Those that see an edit in time, and a sentence for each other one. `folder`: `groups_dir` here. */

@@ -25,7 +25,7 @@ import { foldersOf, storeOf } from './paths.js';
 import { createPlatform, PLATFORMS } from './platforms.js';
 import { databaseProblem, folderProblems, picturesProblem } from './premises.js';
 import { secretsOf } from './secrets.js';
-import { createEmbedder, createModel, createReachOf, createSpeechOf, SERVER_WAYS } from './servers.js';
+import { createEmbedder, createModel, createReachOf, createSpeechOf } from './servers.js';
 import { createSkills, systemHost } from './skills/skills.js';
 import { type Inspected, inspectStore, withReads } from './store/inspect.js';
 import { leftOutOf } from './tool-groups.js';
@@ -93,7 +93,9 @@ export async function doctor(configFile: string | undefined, wishes: DoctorOptio
     await check('names', () => checkNames(config));
     await check('restore', () => checkRestore(config));
     await check('database', () => checkDatabase(config, stored));
-    await check('shared folder', () => checkShared(config, stored));
+    await check('shared folder', async () =>
+      editFindings(await stored().catch(() => null), config.groupsDir),
+    );
     await check('disk', () => checkDisk(config, stored));
     await checkOpen();
     await check('memory', () => checkMemory(stored));
@@ -136,21 +138,27 @@ async function checkServers(config: Config, stored: Stored, check: Check): Promi
  */
 async function storeFor(config: Config, stored: Stored): Promise<Store> {
   const reads = async () => (await stored())?.reads;
+  /** null: nothing was written. */
+  async function write<T>(change: (store: Store) => Promise<T>, whileRunning: boolean): Promise<T | null> {
+    if (!(await reads())) return null;
+    const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
+    if (lock === null && !whileRunning) return null;
+    try {
+      const store = await openStore(config, log);
+      return await change(store).finally(store.close);
+    } finally {
+      lock?.release();
+    }
+  }
   return {
     ...(await openFile(config, log, ':memory:')),
     values: async (scope, names) => (await reads())?.values(scope, names) ?? new Map(),
     async setValues(scope, values) {
       // States that the check of a channel would store are not kept.
-      if (scope !== 'settings' || !(await reads())) return;
-      const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
-      if (lock === null && !values?.has(SERVER_WAYS)) return;
-      try {
-        const store = await openStore(config, log);
-        await store.setValues(scope, values).finally(store.close);
-      } finally {
-        lock?.release();
-      }
+      if (scope === 'settings') await write((store) => store.setValues(scope, values), false);
     },
+    replaceSetting: async (...given) =>
+      (await write((store) => store.replaceSetting(...given), true)) ?? true,
   };
 }
 
@@ -187,13 +195,6 @@ async function checkFolders(config: Config): Promise<Finding[]> {
   const isThere = (await stat(principles).catch(() => null))?.isFile() === true;
   const missing = isThere ? [] : [`${principles} is not there: personas have no principles`];
   return [...failures(problems), ...fine.map(ok), ...cautions(missing)];
-}
-
-/** Reports only where several gateways live. */
-async function checkShared({ groupsDir: folder }: Config, stored: Stored): Promise<Finding[]> {
-  const found = await stored().catch(() => null);
-  const { seen, late } = await editFindings(found, folder);
-  return [...seen.map(ok), ...cautions(late)];
 }
 
 /** Reports only problems: such names arise only when files move between systems. */

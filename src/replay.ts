@@ -143,7 +143,8 @@ async function askedAgain(
     throw new Fault('internal', `There is no record of what the model was sent in the turn ${turn.id}.`);
   }
   // Only gateways store what is learnt of a server.
-  const settings = { values: store.values, setValues: async () => {} };
+  const nothing = { setValues: async () => {}, replaceSetting: async () => true };
+  const settings = { values: store.values, ...nothing };
   const model = await createModel(config, settings, log);
   const again: AskedAgain[] = [];
   const never = new AbortController().signal;

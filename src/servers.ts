@@ -9,7 +9,7 @@ import type { Log, Metrics } from './core/log.js';
 import type { ModelClient } from './core/model.js';
 import { TIMES_AN_ANSWER } from './core/network.js';
 import type { Embedder } from './core/recall.js';
-import { putSetting, type Store, settingOf, type ValueStore } from './core/store.js';
+import { type SharedStore, type Store, settingOf } from './core/store.js';
 import type { Stream } from './journal/journal.js';
 import type { McpServers } from './mcp/servers.js';
 import { createOutward } from './network/outward.js';
@@ -19,9 +19,9 @@ import { secretsOf } from './secrets.js';
 import { modelFacts, pricesOf } from './settings.js';
 
 /** The setting that stores what is learnt of model servers. */
-export const SERVER_WAYS = 'model.servers';
+const SERVER_WAYS = 'model.servers';
 
-export async function createModel(config: Config, store: ValueStore, log: Log): Promise<ModelClient> {
+export async function createModel(config: Config, store: SharedStore, log: Log): Promise<ModelClient> {
   const { server, fallbacks, images, maxOutputTokens, timeoutSeconds } = config.model;
   if (!server) return (await import('./models/offline.js')).createOfflineModel();
   const { createOpenAiModel } = await import('./models/openai.js');
@@ -29,7 +29,7 @@ export async function createModel(config: Config, store: ValueStore, log: Log): 
   const { ServerWays } = await import('./models/server-ways.js');
   const storage = {
     load: () => settingOf(store, SERVER_WAYS),
-    save: (value: string) => putSetting(store, SERVER_WAYS, value),
+    replace: (from: string | null, to: string) => store.replaceSetting(SERVER_WAYS, from, to),
   };
   const ways = new ServerWays(storage, log);
   await ways.refresh();

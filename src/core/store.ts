@@ -313,6 +313,11 @@ export interface ValueStore {
   ): Promise<void>;
 }
 
+export interface SharedStore extends ValueStore {
+  /** Sets a setting that is still `from`; null: it is not there. False: another process was first, and nothing changed. */
+  replaceSetting(key: string, from: string | null, to: string): Promise<boolean>;
+}
+
 export async function settingOf(store: ValueStore, key: string): Promise<string | null> {
   return (await store.values('settings', [key])).get(key) ?? null;
 }
@@ -391,7 +396,7 @@ export interface Store
     TaskStore,
     SaidStore,
     UsageStore,
-    ValueStore,
+    SharedStore,
     UpkeepStore,
     OperatorStore {
   saidIn: ChatFeed['saidIn'];

@@ -102,21 +102,34 @@ export type Ways = z.infer<typeof WAYS>;
 const NOTHING = WAYS.parse({});
 const TABLE = z.record(z.string(), WAYS.catch(NOTHING)).catch({});
 
-/** `server`: its address without secrets. If storage fails, the table is kept in memory. */
+type Table = Record<string, Ways>;
+type Change = (table: Table) => Table;
+
+interface WaysStorage {
+  load(): Promise<string | null>;
+  /** False: it is not `from` any more, so nothing was stored. */
+  replace(from: string | null, to: string): Promise<boolean>;
+}
+
+/**
+ * `server`: its address without secrets. Other processes learn, too: a change is made again on what they have stored. If
+ * storage fails, it is kept in memory.
+ */
 export class ServerWays {
-  private table: Record<string, Ways> = {};
+  private table: Table = {};
   /** As last read or written. */
   private stored: string | null = null;
-  private isUnsaved = false;
+  /** Made in `table`, and not stored yet. */
+  private unsaved: Change[] = [];
   private queue: Promise<void> = Promise.resolve();
 
   constructor(
-    private readonly storage: { load(): Promise<string | null>; save(value: string): Promise<void> },
+    private readonly storage: WaysStorage,
     private readonly log: Log,
   ) {}
 
   of(server: string, model: string): Ways {
-    return this.table[`${server} ${model}`] ?? NOTHING;
+    return waysIn(this.table, server, model);
   }
 
   modelsOf(server: string): string[] {
@@ -131,40 +144,42 @@ export class ServerWays {
   }
 
   change(server: string, model: string, change: (ways: Ways) => Partial<Ways>): Promise<void> {
-    return this.write(() => {
-      const before = this.of(server, model);
-      this.table = { ...this.table, [`${server} ${model}`]: { ...before, ...change(before) } };
+    return this.write((table) => {
+      const before = waysIn(table, server, model);
+      return { ...table, [`${server} ${model}`]: { ...before, ...change(before) } };
     });
   }
 
   forget(server: string): Promise<void> {
-    return this.write(() => {
-      const others = Object.entries(this.table).filter(([key]) => !key.startsWith(`${server} `));
-      this.table = Object.fromEntries(others);
-    });
+    return this.write((table) =>
+      Object.fromEntries(Object.entries(table).filter(([key]) => !key.startsWith(`${server} `))),
+    );
+  }
+
+  private async load(): Promise<void> {
+    const stored = await this.storage.load();
+    if (stored === this.stored) return;
+    this.stored = stored;
+    const found: Table = TABLE.parse(parse(stored ?? ''));
+    this.table = this.unsaved.reduce((table, change) => change(table), found);
   }
 
   private async read(): Promise<void> {
-    if (this.isUnsaved) return;
     try {
-      const stored = await this.storage.load();
-      if (stored !== this.stored) this.table = TABLE.parse(parse(stored ?? ''));
-      this.stored = stored;
+      await this.load();
     } catch (error) {
       const fields = { error: describe(error) };
       this.log.warn(fields, 'reading what is known of model servers failed; learning it again');
     }
   }
 
-  private write(change: () => void): Promise<void> {
+  private write(change: Change): Promise<void> {
     this.queue = this.queue.then(async () => {
       await this.read();
-      change();
-      this.stored = JSON.stringify(this.table);
-      this.isUnsaved = true;
+      this.table = change(this.table);
+      this.unsaved.push(change);
       try {
-        await this.storage.save(this.stored);
-        this.isUnsaved = false;
+        while (!(await this.save())) await this.load();
       } catch (error) {
         const fields = { error: describe(error) };
         this.log.warn(fields, 'storing what is known of model servers failed; keeping it in memory');
@@ -172,4 +187,15 @@ export class ServerWays {
     });
     return this.queue;
   }
+
+  private async save(): Promise<boolean> {
+    const next = JSON.stringify(this.table);
+    const isSaved = await this.storage.replace(this.stored, next);
+    if (isSaved) [this.stored, this.unsaved] = [next, []];
+    return isSaved;
+  }
+}
+
+function waysIn(table: Table, server: string, model: string): Ways {
+  return table[`${server} ${model}`] ?? NOTHING;
 }

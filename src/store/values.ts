@@ -9,9 +9,9 @@ import {
   type Amount,
   type ChannelStore,
   FORGOTTEN_FILES,
+  type SharedStore,
   type UsageStore,
   type ValueScope,
-  type ValueStore,
 } from '../core/store.js';
 import * as db from './db.js';
 import { deliveryOf, NEWEST_ENTRIES } from './outbox.js';
@@ -128,7 +128,7 @@ const IS_HELD = `
   select 1 from lease
   where name = @lease and fence = @fence and until > extract(epoch from clock_timestamp()) * 1000 for share`;
 
-export function valueStore(database: db.Database): ValueStore {
+export function valueStore(database: db.Database): SharedStore {
   return {
     values: (scope, names) => database.look(() => valuesIn(scope, names)),
     setValues: (scope, values, under) =>
@@ -136,6 +136,12 @@ export function valueStore(database: db.Database): ValueStore {
         if (under && (yield* db.one(IS_HELD, under)) === undefined)
           throw new Fault('internal', `nothing was noted: another gateway may hold ${under.lease}`);
         yield* setValues(scope, values);
+      }),
+    replaceSetting: (key, from, to) =>
+      database.write([key], function* () {
+        if ((yield* findSetting(key)) !== from) return false;
+        yield* setSetting(key, to);
+        return true;
       }),
   };
 }

@@ -23,8 +23,11 @@ export function memoryStorage(initial: string | null = null) {
   let value = initial;
   return {
     load: async () => value,
-    save: async (next: string) => {
-      value = next;
+    /** As the store does, which two processes share. */
+    replace: async (from: string | null, to: string) => {
+      if (value !== from) return false;
+      value = to;
+      return true;
     },
     read: () => value,
   };

@@ -259,6 +259,42 @@ describe('the table of what was learnt', () => {
     expect(again.modelsOf('here')).toEqual(['a']);
   });
 
+  test('keeps what several processes learn in the same moment', async () => {
+    const storage = memoryStorage();
+    const learners = ['a', 'b', 'c'].map((model) => ({ model, ways: new ServerWays(storage, keptLog()) }));
+    await Promise.all(
+      learners.flatMap(({ model, ways }) => [
+        ways.change('here', model, tools),
+        ways.change('here', 'shared', ({ refused }) => ({ refused: [...refused, 'images'] })),
+      ]),
+    );
+    const again = new ServerWays(storage, keptLog());
+    await again.refresh();
+    for (const { model } of learners) expect(again.of('here', model).refused).toEqual(['tools']);
+    expect(again.of('here', 'shared').refused).toEqual(['images']);
+  });
+
+  test('is stored when storage works again, beside what others stored meanwhile', async () => {
+    const storage = memoryStorage();
+    let isFull = true;
+    const full = {
+      load: storage.load,
+      replace: (from: string | null, to: string) =>
+        isFull ? Promise.reject(new Error('disk full')) : storage.replace(from, to),
+    };
+    const ways = new ServerWays(full, keptLog());
+    await ways.change('here', 'a', tools);
+    await new ServerWays(storage, keptLog()).change('there', 'b', tools);
+    await ways.refresh();
+    expect(ways.of('here', 'a').refused).toEqual(['tools']);
+    isFull = false;
+    await ways.change('here', 'c', tools);
+    const again = new ServerWays(storage, keptLog());
+    await again.refresh();
+    const known = [again.of('here', 'a'), again.of('there', 'b'), again.of('here', 'c')];
+    expect(known.map(({ refused }) => refused)).toEqual([['tools'], ['tools'], ['tools']]);
+  });
+
   test('is forgotten when told, in another process, too', async () => {
     const storage = memoryStorage();
     const ways = new ServerWays(storage, keptLog());
@@ -285,7 +321,7 @@ describe('the table of what was learnt', () => {
   test('works on, and says so, where nothing can be read or written', async () => {
     const log = keptLog();
     const broken = () => Promise.reject(new Error('disk full'));
-    const ways = new ServerWays({ load: broken, save: broken }, log);
+    const ways = new ServerWays({ load: broken, replace: broken }, log);
     await ways.change('here', 'a', tools);
     await ways.refresh();
     expect(ways.of('here', 'a').refused).toEqual(['tools']);

@@ -10,7 +10,7 @@ import type { Firing, Job, NewJob } from '../../../src/core/jobs.js';
 import type { MattTurn } from '../../../src/core/journal.js';
 import { phraseOf } from '../../../src/core/phrase.js';
 import type { Receipt } from '../../../src/core/receipt.js';
-import type { CommandEffect, Store } from '../../../src/core/store.js';
+import { type CommandEffect, putSetting, type Store, settingOf } from '../../../src/core/store.js';
 import { TASK_COMPLETED, type TaskParent, taskEventId } from '../../../src/core/task.js';
 import { BEGINNING, type Position, type Step } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
@@ -58,6 +58,20 @@ export function raceContract(under: StoreUnderTest): void {
     return stores;
   }
   const two = async () => (await processes(2)) as [Store, Store];
+
+  it('of those that replace one value of a setting, one does', async () => {
+    const stores = await processes(3);
+    await rounds(async (key) => {
+      const replaced = (from: string | null) =>
+        Promise.all(stores.map((store, n) => store.replaceSetting(key, from, `${from ?? 'first'} ${n}`)));
+      for (const from of [null, 'begun']) {
+        expect((await replaced(from)).filter(Boolean)).toHaveLength(1);
+        await putSetting(under.store, key, 'begun');
+      }
+      expect(await under.store.replaceSetting(key, 'another', 'x')).toBe(false);
+      expect(await settingOf(under.store, key)).toBe('begun');
+    });
+  });
 
   const CALLS: Step = {
     kind: 'answer',
