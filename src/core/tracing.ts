@@ -45,7 +45,8 @@ export interface TracedMessage {
   platformMessageId: string;
 }
 
-const OF_A_TURN = /^(?:turn|tool|notice|interrupted):([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?::|$)/;
+/** Ids of turns have hyphens, those of messages have none. */
+const OF_A_TURN = /^(?:turn|tool|notice|interrupted):([^:]*-[^:]*)(?::|$)/;
 
 /** The turn, or task, behind the origin of a delivery. */
 export function turnOfOrigin(origin: string): string | null {

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { TracedStep } from '../../src/core/tracing.js';
 import { summaryOf } from '../../src/delegation/end.js';
 import { journalOf } from '../contract/store/words.js';
-import { type Stage, stage } from './support.js';
+import { BOUNDS, delegated, PARENT, reportOf, type Stage, stage, until } from './support.js';
 
 const block = (content: string) =>
   `\`\`\`json\n${JSON.stringify({
@@ -65,6 +66,28 @@ describe('the result of a program’s task', () => {
         content: { status: 'success', task_id: id, summary: 'Said.' },
       }),
     );
+  });
+});
+
+describe('a task as it is told for traces', () => {
+  it('is told once, by who ends it, with the turn that gave it', async () => {
+    const told: TracedStep[] = [];
+    const here = await stage({ tracing: { tell: (step) => void told.push(step) } });
+    await here.store.addTask(delegated('mine'), BOUNDS);
+    here.runner.start();
+    const [asked] = await here.requests(1);
+    await here.clock.advance(5_000);
+    asked?.answers(reportOf('mine'));
+    await here.end('mine');
+    await until(() => told.length > 0);
+    await here.remove();
+    expect(told).toEqual([
+      {
+        ...{ kind: 'turn', turnId: 'mine', agent: 'utility', outcome: 'completed', error: undefined },
+        ...{ answers: [], givenBy: PARENT.turnId, from: expect.any(Number), until: expect.any(Number) },
+      },
+    ]);
+    expect((told[0]?.until ?? 0) - (told[0]?.from ?? 0)).toBe(5_000);
   });
 });
 

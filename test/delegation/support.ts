@@ -19,6 +19,7 @@ import type {
   WorkAsk,
   WorkEnd,
 } from '../../src/core/task.js';
+import type { Tracing } from '../../src/core/tracing.js';
 import type { Clipboard, Workspace } from '../../src/core/workspace.js';
 import type { TaskServices } from '../../src/delegation/end.js';
 import { createRunner, type Runner } from '../../src/delegation/runner.js';
@@ -70,7 +71,7 @@ export interface Stage {
 }
 
 export async function stage(
-  more: { agents?: AgentDefinition[]; work?: Work; file?: string } = {},
+  more: { agents?: AgentDefinition[]; work?: Work; file?: string; tracing?: Tracing } = {},
 ): Promise<Stage> {
   const place = await openMade();
   const store = await place.open();
@@ -89,6 +90,7 @@ export async function on(
     agents?: AgentDefinition[];
     work?: Work;
     stubborn?: boolean;
+    tracing?: Tracing;
   },
 ): Promise<Stage> {
   const clock = manualClock();
@@ -108,6 +110,7 @@ export async function on(
       zone: createZone('UTC'),
       memoryChars: 12_000,
     },
+    tracing: given.tracing,
     work: given.work ?? workByHand(asked),
     toolsFor: () => ({ tools: [], descriptions: [], tokens: 0 }),
     folders: { artifacts: join(given.folder, 'artifacts'), work: join(given.folder, 'work'), further: [] },

@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { startFakeEmbeddings } from '../fakes/embeddings.js';
 import { startRemote } from '../fakes/mcp/remote.js';
 import { startFakeModel } from '../fakes/model.js';
+import { startFakeCollector } from '../fakes/otlp.js';
 import { type FakeProxy, startFakeProxy } from '../fakes/proxy.js';
 import { startFakeSpeech } from '../fakes/speech.js';
 import { MEDIA_HOSTS } from '../fakes/whatsapp-cdn.js';
@@ -48,10 +49,11 @@ const PLATFORMS: [string, () => Promise<Platform>, boolean][] = [
 
 describe('by network.proxy', () => {
   test.each(PLATFORMS)('%s is reached, and every server beside it', async (_name, make, hasFiles) => {
-    const [platform, speech, embeddings, tools] = await Promise.all([
+    const [platform, speech, embeddings, tools, collector] = await Promise.all([
       ...([make(), startFakeSpeech(), startFakeEmbeddings({ length: 8 }), startRemote('stateless')] as const),
+      startFakeCollector(),
     ]);
-    closing.push(speech.close, embeddings.close, tools.close);
+    closing.push(speech.close, embeddings.close, tools.close, collector.close);
     const site = await serve(page('text/plain', 'words of a page'));
     const { COTERIE_FAKE_MEDIA_PORT: port, COTERIE_FAKE_MEDIA_CA: ca = '' } = platform.environment;
     const media = port === undefined ? [] : MEDIA_HOSTS.map((host) => [`${host}:443`, Number(port)]);
@@ -70,6 +72,7 @@ describe('by network.proxy', () => {
         network: { proxy: '${COTERIE_TEST_PROXY}' },
         speech: { base_url: speech.url, model: 'speaker', voice: 'alloy' },
         embeddings: { backend: 'http', base_url: embeddings.url, model: 'test-embed' },
+        tracing: { endpoint: collector.url },
         mcp: { servers: { far: { url: tools.url, safe: ['*'] } } },
         tools: { allow: ['search', 'web', 'mcp'], web: { allow_hosts: ['127.0.0.1'] } },
       }),
@@ -105,7 +108,7 @@ describe('by network.proxy', () => {
 
     const asked = (address: string) =>
       fake.targets.filter((target) => target.endsWith(`:${new URL(address).port}`));
-    const servers = [on.model.url, speech.url, embeddings.url, tools.url, site.url];
+    const servers = [on.model.url, speech.url, embeddings.url, tools.url, site.url, collector.url];
     await eventually(() => servers.every((address) => asked(address).length > 0), 'all were asked for');
     const [section] = Object.values(platform.config).filter((value) => /^(ws|http):/.test(String(value)));
     expect(asked(String(section)).length).toBeGreaterThan(0);

@@ -1,9 +1,11 @@
 /** Spans of the real process, at a collector. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type CollectedSpan, type FakeCollector, startFakeCollector } from '../fakes/otlp.js';
-import { eventually } from '../harness/gateway.js';
+import { eventually, run } from '../harness/gateway.js';
+import { describeWithPostgres, type PostgresServer, startPostgres } from '../harness/postgres.js';
+import { type SeveralGateways, severalGateways } from '../harness/several-gateways.js';
 import { type Stage, stage } from '../harness/telegram.js';
 
 const GUEST = { id: 7, first_name: 'Ottilie' };
@@ -14,10 +16,7 @@ let on: Stage;
 beforeEach(async () => {
   collector = await startFakeCollector();
 });
-afterEach(async () => {
-  await on.close();
-  await collector.close();
-});
+afterEach(() => collector.close());
 
 async function staged(tracing: Record<string, unknown> = { endpoint: collector.url }): Promise<void> {
   on = await stage({ config: { tracing, node: { name: 'kitchen' } } });
@@ -40,6 +39,8 @@ const childrenOf = (turn: CollectedSpan) =>
     });
 
 describe('tracing', () => {
+  afterEach(() => on.close());
+
   it('tells a message, its turn with model, tool and reply, and no words', async () => {
     await staged({ endpoint: collector.url, headers: { Authorization: 'Bearer hidden-token' } });
     withTool();
@@ -88,7 +89,6 @@ describe('tracing', () => {
 
   it('has one trace of a turn that another process ends after kill -9', async () => {
     await staged();
-    withTool();
     const first = await on.start();
     let asked = 0;
     on.model.reply(() =>
@@ -156,6 +156,54 @@ describe('tracing', () => {
     expect(lines).toEqual([notTaken, lost]);
   });
 
+  it('begins and ends with the configuration that is taken in', async () => {
+    on = await stage({ config: { tracing: { endpoint: collector.url } } });
+    const gateway = await on.start();
+    const takesIn = async (from: string, to: string, times: number) => {
+      await on.home.write('config.yaml', ((await on.home.read('config.yaml')) ?? '').replace(from, to));
+      const asked = await fetch(`${await gateway.url()}/api/board/setup/again`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{}',
+      });
+      expect([asked.status, await asked.text()]).toEqual([202, '{}']);
+      await eventually(() => gateway.err().split('"coterie is up"').length > times, 'the next gateway is up');
+    };
+    on.telegram.say({ from: GUEST, text: 'one' });
+    await on.replies(GUEST.id, 1);
+    await takesIn(`endpoint: ${collector.url}`, 'endpoint: null', 2);
+    // The gateway before has sent what it had.
+    await collector.until(() => turns().length === 1);
+    on.telegram.say({ from: GUEST, text: 'two' });
+    await on.replies(GUEST.id, 2);
+    await takesIn('endpoint: null', `endpoint: ${collector.url}`, 3);
+    on.telegram.say({ from: GUEST, text: 'three' });
+    await on.replies(GUEST.id, 3);
+    expect(await gateway.stop()).toBe(0);
+    expect(turns()).toHaveLength(2);
+  });
+
+  it('is asked by the doctor', async () => {
+    await staged({ endpoint: collector.url, headers: { Authorization: 'Bearer hidden-token' } });
+    async function finding(): Promise<string | undefined> {
+      const checked = run(on.home, ['doctor']);
+      await checked.exited;
+      expect(checked.out()).not.toContain('hidden-token');
+      return checked
+        .out()
+        .split('\n')
+        .find((line) => line.includes(' tracing: '));
+    }
+    expect(await finding()).toBe('ok      tracing: spans are taken');
+    expect(collector.spans).toEqual([]);
+    collector.fault = { status: 401 };
+    expect(await finding()).toBe(
+      `warning tracing: ${collector.url}/v1/traces answered 401: {"message":"the pipeline is not ready"}; check tracing.endpoint and tracing.headers`,
+    );
+    await on.home.configure({});
+    expect(await finding()).toBe('ok      tracing: off: no spans are sent');
+  });
+
   it('is loaded only if it is configured, whatever the environment says', async () => {
     await staged({});
     const coverage = join(on.home.folder, 'coverage');
@@ -184,5 +232,47 @@ describe('tracing', () => {
     const withIt = await loaded();
     expect(withIt.filter((url) => /dist\/(otlp|traces)-\w+\.js$/.test(url))).toHaveLength(2);
     expect(turns()).toHaveLength(1);
+  });
+});
+
+describeWithPostgres('tracing of two gateways', () => {
+  let server: PostgresServer;
+  let both: SeveralGateways;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server.close());
+  afterEach(() => both.close());
+
+  it('has one trace of a turn that the other one ends', async () => {
+    let isHeld = true;
+    both = await severalGateways(server, {
+      reply: ({ messages }) => {
+        if (messages.at(-1)?.role === 'tool') return isHeld ? { text: '', headerDelayMs: 60_000 } : 'done';
+        return { calls: [{ name: 'write_memory', arguments: { scope: 'chat_daily', content: 'a line' } }] };
+      },
+      leaseSeconds: 2,
+    });
+    for (const name of ['a', 'b']) await both.configure(name, { tracing: { endpoint: collector.url } });
+    const a = both.start('a');
+    await a.saw('coterie is up');
+    const b = both.start('b');
+    await b.saw('"event":"standby"');
+    both.telegram.say({ from: GUEST, text: 'hello' });
+    await both.model.received(2);
+    await collector.until(() => collector.named('execute_tool write_memory').length === 1);
+    isHeld = false;
+    await a.stop('SIGKILL');
+    await collector.until(() => turns().length === 1 && collector.named('send telegram').length === 1);
+    const [turn] = turns();
+    if (turn === undefined) throw new Error('no turn');
+    expect(turn.resource['service.instance.id']).toBe('b');
+    const by = childrenOf(turn).map(({ name, resource }) => [name, resource['service.instance.id']]);
+    expect(by.sort()).toEqual([
+      ['chat scripted', 'a'],
+      ['chat scripted', 'b'],
+      ['execute_tool write_memory', 'a'],
+      ['send telegram', 'b'],
+    ]);
   });
 });

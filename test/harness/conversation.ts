@@ -42,6 +42,7 @@ import type { Skills } from '../../src/core/skills.js';
 import type { Store } from '../../src/core/store.js';
 import type { Agents } from '../../src/core/task.js';
 import type { AnyTool, Reaction, SideMessage, ToolsFor } from '../../src/core/tool.js';
+import type { Tracing } from '../../src/core/tracing.js';
 import { createArchives } from '../../src/groups/archives.js';
 import { createCards } from '../../src/groups/cards.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
@@ -180,6 +181,7 @@ export interface WorkbenchOptions {
   isAdministrator?: Channel['isAdministrator'];
   log?: Log;
   metrics?: Metrics;
+  tracing?: Tracing;
   newPairingCode?: () => string;
   /** Default: C and a number. */
   newCallCode?: () => string;
@@ -427,6 +429,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     redact: options.clean ?? ((text) => text),
     log,
     metrics,
+    tracing: options.tracing,
     facts: { version: '0', model: 'm', startedAt: 0 },
     sizes: async () => ({ store: { bytes: 0, free: 0, rows: {}, jobs: {} }, media: 0 }),
   };

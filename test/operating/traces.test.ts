@@ -116,6 +116,6 @@ describe('the turn behind a delivery', () => {
     ['notice:12', null],
     [`pairing:${TURN}`, null],
     ['greeting:telegram_7', null],
-    [`turn:${TURN}0`, null],
+    [`notice:approved:telegram_-7:${TURN}:owner`, null],
   ])('%s → %s', (origin, expected) => expect(turnOfOrigin(origin)).toBe(expected));
 });
