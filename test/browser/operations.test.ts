@@ -5,6 +5,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { NewDelivery } from '../../src/core/channel.js';
 import { systemClock } from '../../src/core/clock.js';
+import { createZone } from '../../src/core/dates.js';
 import type { NewJob } from '../../src/core/jobs.js';
 import type { Store } from '../../src/core/store.js';
 import { openSqliteStore } from '../../src/store/open.js';
@@ -57,6 +58,7 @@ async function withStore<T>(use: (store: Store) => Promise<T>): Promise<T> {
   const store = await openSqliteStore({
     file: join(on.home.folder, 'data/coterie.db'),
     ...{ migrationsFolder: MIGRATIONS, clock: systemClock, log: quietLog },
+    zone: createZone('Europe/Berlin'),
   });
   return use(store).finally(() => store.close());
 }

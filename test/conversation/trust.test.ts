@@ -105,7 +105,7 @@ test.each([
     const long = part.repeat(200_000 / part.length);
     const began = performance.now();
     hostsIn(`${long} example.com ${long}!`, ['b.c']);
-    expect(performance.now() - began).toBeLessThan(1_000);
+    expect(performance.now() - began).toBeLessThan(10_000);
   },
-  20_000,
+  60_000,
 );

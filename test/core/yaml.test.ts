@@ -35,7 +35,7 @@ describe('YAML of others', () => {
         const began = performance.now();
         const { errors } = documentOf(source);
         const took = performance.now() - began;
-        expect(took, JSON.stringify(before + sign)).toBeLessThan(1_000);
+        expect(took, JSON.stringify(before + sign)).toBeLessThan(5_000);
         expect(errors.length, JSON.stringify(before + sign)).toBeLessThanOrEqual(10);
       }
     }

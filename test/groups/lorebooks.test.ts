@@ -102,7 +102,7 @@ describe('lorebooks', () => {
     const began = performance.now();
     const { others } = await lorebooks.booksFor(CHAT, { id: 'luna', from: null });
     expect(others[0]?.entries).toHaveLength(5_000);
-    expect(performance.now() - began).toBeLessThan(1_000);
+    expect(performance.now() - began).toBeLessThan(5_000);
   });
 
   it('never come from outside of the folders', async () => {

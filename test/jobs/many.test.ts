@@ -76,7 +76,7 @@ it('fires 10,000 in small steps, each once, and half of the rooms at a time', as
   const { due } = await store.dueJobs({ channels: ['test'], now: NOW, most: 100 });
   expect(due, 'the others follow').toHaveLength(100);
   // What a message has to wait for; all at once takes seconds. The median, as others work on this machine, too.
-  expect(times.sort((a, b) => a - b)[times.length >> 1]).toBeLessThan(100);
+  expect(times.sort((a, b) => a - b)[times.length >> 1]).toBeLessThan(400);
 }, 60_000);
 
 it('costs nothing measurable while nothing is due', async () => {
@@ -92,5 +92,5 @@ it('costs nothing measurable while nothing is due', async () => {
     expect(await look(parts, 0, signal)).toBe(60_000);
     times.push(performance.now() - before);
   }
-  expect(times.sort((a, b) => a - b)[25], 'of a minute, ms').toBeLessThan(20);
+  expect(times.sort((a, b) => a - b)[25], 'of a minute, ms').toBeLessThan(100);
 });
