@@ -122,12 +122,12 @@ async function startListener(
   tasks: TaskWiring,
 ): Promise<() => Promise<void>> {
   const { config, options, store, serving, metrics, sizes, pulse, workspace, artifacts, clock, log } = parts;
-  const { desk, backlog, leases, wish, mine, startedAt } = parts;
+  const { desk, backlog, leases, wish, mine, heldBy, startedAt } = parts;
   const servesPage = config.node.roles.includes('board');
   const stateHere = (channel: Channel) => {
     const { name } = channel;
     const elsewhere = { connected: false, since: startedAt, lastError: null };
-    return mine.has(name) ? channel.status() : { ...elsewhere, heldBy: leases.heldBy(channelLease(name)) };
+    return mine.has(name) ? channel.status() : { ...elsewhere, heldBy: heldBy(name) };
   };
   return options.serve({
     ...config.board,

@@ -24,6 +24,7 @@ export function operationsPartsOf(parts: Parts, conversation: Conversation): Ope
   );
   return {
     ...{ channels: serving, labelOf, feed: store, access: store, jobs, job: store.jobs, personas, audit },
+    heldBy: parts.heldBy,
     isListed: (request) => isListed(config, request),
     listedOwners: listedOwners(config),
     welcome: { member: plain(WELCOME.member), owner: plain(WELCOME.owner) },

@@ -233,7 +233,10 @@ function shareOf(config: Config, { node, onTermOver: over }: GatewayOptions) {
             wish.shared.push(lease);
           },
         };
-  return { wish, leases, spread: node !== null, mine: new Set<string>() };
+  const mine = new Set<string>();
+  /** The other gateway that has this channel. */
+  const heldBy = (channel: string) => (mine.has(channel) ? null : leases.heldBy(channelLease(channel)));
+  return { wish, leases, spread: node !== null, mine, heldBy };
 }
 
 /** The leases of a gateway with these `node.roles`. The page's chats cost little, so they count for no share. */

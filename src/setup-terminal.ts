@@ -51,6 +51,7 @@ export async function setUp(configFile: string | undefined): Promise<void> {
     const audit = openAudit(config, log);
     const setup = createSetup({
       ...{ config, store, personas, audit, serving: [], links: createLinks(), who: BY_OPERATOR },
+      heldBy: () => null,
       writer: createConfigWriter(from, audit),
       clock: systemClock,
       takeIn() {

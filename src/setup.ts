@@ -32,6 +32,7 @@ export interface SetupParts {
   personas: Personas;
   /** Of the running gateway. */
   serving: readonly Channel[];
+  heldBy(channel: string): string | null;
   links: Links;
   /** The file was changed; the gateway takes it in. */
   takeIn(): void;
@@ -74,7 +75,8 @@ export function createSetup(parts: SetupParts): Setup {
       const saved = await saving(parts, async () => [{ path, value: true }]);
       // Its codes are shown for some minutes only: a new gateway asks for others.
       const isStill = saved.saved && saved.isSame && config.channels.whatsapp !== null;
-      if (isStill && links.now() === null && !isConnected(parts, 'whatsapp')) parts.takeIn();
+      const isHere = parts.heldBy('whatsapp') === null;
+      if (isStill && isHere && links.now() === null && !isConnected(parts, 'whatsapp')) parts.takeIn();
       return saved;
     },
     async linkPicture() {
@@ -89,14 +91,15 @@ export function createSetup(parts: SetupParts): Setup {
   };
 }
 
-async function stateOf({ config, store, serving, links }: SetupParts): Promise<SetupState> {
+async function stateOf({ config, store, serving, heldBy, links }: SetupParts): Promise<SetupState> {
   const { server } = config.model;
   const clean = createRedactor(secretsOf(config));
   const channel = (name: TokenPlatform | 'whatsapp'): ChannelSetup => {
     const status = serving.find((each) => each.name === name)?.status();
     const state = config.channels[name] ? 'on' : config.unready[name] ? 'begun' : 'none';
     const error = status?.lastError ?? null;
-    return { state, isConnected: status?.connected === true, error: error && clean(error) };
+    const isConnected = status?.connected === true;
+    return { state, isConnected, heldBy: heldBy(name), error: error && clean(error) };
   };
   return {
     isDue: await isSetupDue(config, store),
@@ -211,7 +214,10 @@ async function checkToken(parts: SetupParts, platform: TokenPlatform, token: str
   }
 }
 
-async function linkCode({ serving, audit, who }: SetupParts, phone: string): Promise<Tried> {
+async function linkCode({ serving, heldBy, audit, who }: SetupParts, phone: string): Promise<Tried> {
+  const holder = heldBy('whatsapp');
+  if (holder !== null)
+    return { works: false, says: `The gateway ${holder} holds WhatsApp. Open its page to link the phone.` };
   const channel = serving.find(({ linkCode }) => linkCode !== undefined);
   if (channel?.linkCode === undefined) return { works: false, says: 'WhatsApp is not switched on yet.' };
   const what = `a code to link WhatsApp to ${phone.replaceAll(/[^\d+ ]/g, '')} is asked for`;

@@ -43,9 +43,14 @@ const PASSING: readonly ChannelAdvice[] = ['wait', 'restricted'];
 export function channelItem(
   { name, label }: { name: string; label: string },
   { connected, since, lastError }: ChannelStatus,
+  heldBy: string | null,
 ): ChannelItem {
+  if (heldBy !== null) {
+    const unknown = { since, lastError: null, advice: null };
+    return { name, label, level: 'good', state: 'elsewhere', heldBy, ...unknown };
+  }
   const advice = lastError === null ? null : adviceOn(name, lastError);
-  const common = { name, label, since, lastError };
+  const common = { name, label, heldBy, since, lastError };
   if (connected) {
     // The last error of a channel that works is history; a restriction goes on.
     const isRestricted = advice === 'restricted';

@@ -28,6 +28,8 @@ import type {
 export interface OperationsParts {
   channels: readonly { name: string; status(): ChannelStatus }[];
   labelOf(channel: string): string;
+  /** Of several gateways, the other one that has the channel. */
+  heldBy(channel: string): string | null;
   feed: OperationsFeed;
   access: AccessStore;
   /** Whether the configuration lets this one in anyway. */
@@ -88,7 +90,7 @@ export function addOperations(api: BoardApi, parts: OperationsParts): void {
 }
 
 async function readNow(parts: OperationsParts): Promise<OperationsNow> {
-  const { channels, labelOf, feed } = parts;
+  const { channels, labelOf, heldBy, feed } = parts;
   const [pairings, found, embedding] = await Promise.all([
     readPairings(parts),
     // One more shows whether there are more.
@@ -96,7 +98,9 @@ async function readNow(parts: OperationsParts): Promise<OperationsNow> {
     parts.embedding(),
   ]);
   return {
-    channels: channels.map(({ name, status }) => channelItem({ name, label: labelOf(name) }, status())),
+    channels: channels.map(({ name, status }) =>
+      channelItem({ name, label: labelOf(name) }, status(), heldBy(name)),
+    ),
     pairings,
     schedules: {
       items: await itemsOf(found.slice(0, MOST_JOBS), parts),
@@ -108,8 +112,10 @@ async function readNow(parts: OperationsParts): Promise<OperationsNow> {
 
 /** Cheap: asked by every page that is open. */
 async function levelOf(parts: OperationsParts): Promise<OperationsLevel> {
-  const { channels, access, isListed } = parts;
-  const levels = channels.map(({ name, status }) => channelItem({ name, label: name }, status()).level);
+  const { channels, heldBy, access, isListed } = parts;
+  const levels = channels.map(
+    ({ name, status }) => channelItem({ name, label: name }, status(), heldBy(name)).level,
+  );
   levels.push(parts.embeddingLevel());
   if (levels.includes('bad')) return 'bad';
   const waiting = await access.waiting(parts.now());

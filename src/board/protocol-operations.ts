@@ -16,7 +16,9 @@ export interface ChannelItem {
   /** `Telegram`. */
   label: string;
   level: OperationsLevel;
-  state: 'connected' | 'connecting' | 'failing';
+  state: 'connected' | 'connecting' | 'failing' | 'elsewhere';
+  /** Of several gateways, the other one that has it: `elsewhere`, where its state is not known here. */
+  heldBy: string | null;
   since: number;
   lastError: string | null;
   /** Known remedies of the last error, for the page's own words. */

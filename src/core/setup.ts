@@ -45,6 +45,8 @@ export interface ChannelSetup {
   /** `begun`: only the token is missing. */
   state: 'none' | 'begun' | 'on';
   isConnected: boolean;
+  /** Of several gateways, the other one that has it. */
+  heldBy: string | null;
   /** In plain words. */
   error: string | null;
 }

@@ -42,7 +42,7 @@ function routes(parts: Partial<OperationsParts>) {
 describe('channels', () => {
   const since = NOW;
   const item = (name: string, status: Partial<ChannelStatus>) =>
-    channelItem({ name, label: name }, { connected: false, since, lastError: null, ...status });
+    channelItem({ name, label: name }, { connected: false, since, lastError: null, ...status }, null);
 
   it.each([
     ['telegram', 'Telegram answers 409: Conflict: terminated by other getUpdates request', 'otherReader'],
@@ -86,6 +86,17 @@ describe('channels', () => {
     expect(again).toMatchObject({ level: 'good', state: 'connected', advice: null, lastError: before });
     const held = 'WhatsApp does not let this account write to some people (463)';
     expect(item('whatsapp', { connected: true, lastError: held })).toMatchObject({ level: 'warn' });
+  });
+
+  it('at another gateway are named by it, and nothing is said of how they are there', () => {
+    const lastError = 'Telegram answers 401: Unauthorized';
+    const told = channelItem(
+      { name: 'telegram', label: 't' },
+      { connected: false, since, lastError },
+      'attic',
+    );
+    const unknown = { lastError: null, advice: null };
+    expect(told).toMatchObject({ level: 'good', state: 'elsewhere', heldBy: 'attic', ...unknown });
   });
 });
 

@@ -33,16 +33,18 @@ export function Channels({ channels }: { channels: ChannelItem[] }) {
 
 function Channel({ channel }: { channel: ChannelItem }) {
   const { operations } = useTexts();
-  const { label, level, state, since, lastError, advice } = channel;
+  const { label, level, state, heldBy, since, lastError, advice } = channel;
   const tag = { good: 'good', warn: 'warn', bad: 'bad' }[level];
   return (
     <li class="stack tight">
       <p class="row">
         <b>{label}</b>
-        <span class={`tag ${tag}`}>{operations[state]}</span>
-        <span class="soft small">
-          {operations.since} <When at={since} />
-        </span>
+        <span class={`tag ${tag}`}>{filled(operations[state], { gateway: heldBy ?? '' })}</span>
+        {heldBy === null && (
+          <span class="soft small">
+            {operations.since} <When at={since} />
+          </span>
+        )}
       </p>
       {advice !== null && (
         <p>

@@ -56,6 +56,8 @@ function State({ channel }: { channel: ChannelSetup | undefined }) {
   const { setup: texts } = useTexts();
   if (channel === undefined) return null;
   if (channel.state !== 'on') return <span class="tag">{texts.none}</span>;
+  if (channel.heldBy !== null)
+    return <span class="tag good">{filled(texts.elsewhere, { gateway: channel.heldBy })}</span>;
   if (channel.isConnected) return <span class="tag good">{texts.connected}</span>;
   return (
     <span class={`tag ${channel.error === null ? 'warn' : 'bad'}`}>{channel.error ?? texts.connecting}</span>
@@ -94,7 +96,9 @@ function Token({ platform, label, hint, token, set, isActive }: TokenProps) {
     event.preventDefault();
     await save(
       () => saveToken(platform, token.trim()),
-      () => setup.value?.channels[platform].isConnected === true,
+      () =>
+        setup.value?.channels[platform].isConnected === true ||
+        setup.value?.channels[platform].heldBy !== null,
     );
     set('');
   }
@@ -141,6 +145,17 @@ function WhatsApp({ whatsapp, link }: { whatsapp: ChannelSetup; link: number | n
   const [phone, setPhone] = useState('');
   const connecting = useSteps();
   const coding = useSteps();
+  const { heldBy } = whatsapp;
+  if (whatsapp.state === 'on' && heldBy !== null) {
+    return (
+      <div class="stack">
+        <h3 class="small row">
+          {texts.whatsapp} <State channel={whatsapp} />
+        </h3>
+        <p>{filled(texts.linkElsewhere, { gateway: heldBy })}</p>
+      </div>
+    );
+  }
   const isLinking = whatsapp.state === 'on' && !whatsapp.isConnected;
   return (
     <div class="stack">

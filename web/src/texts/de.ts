@@ -297,6 +297,7 @@ export const de: Texts = {
     connected: 'Verbunden',
     connecting: 'Verbindet sich',
     failing: 'Nicht verbunden',
+    elsewhere: 'Beim Gateway {gateway}; mehr sagt dessen Seite',
     noChannels: 'Keine Plattform ist verbunden.',
     connectOne: 'Telegram, Discord oder WhatsApp verbinden',
     openSetup: 'Einrichtung öffnen',
@@ -443,6 +444,9 @@ export const de: Texts = {
     none: 'nicht eingerichtet',
     connected: 'verbunden',
     connecting: 'verbindet …',
+    elsewhere: 'beim Gateway {gateway}',
+    linkElsewhere:
+      'WhatsApp ist beim Gateway {gateway}. Öffne dort die Einrichtung, um ein Telefon zu verknüpfen.',
     telegramToken: 'Telegram-Token',
     telegramHint:
       'Von @BotFather: Schick ihm /newbot. Schreib dann deinem Bot und lass dich selbst unter Betrieb zu.',

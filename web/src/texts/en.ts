@@ -292,6 +292,7 @@ export const en = {
     connected: 'Connected',
     connecting: 'Connecting',
     failing: 'Not connected',
+    elsewhere: 'At the gateway {gateway}, whose page says more',
     noChannels: 'No platform is connected.',
     connectOne: 'Connect Telegram, Discord or WhatsApp',
     openSetup: 'Open Setup',
@@ -432,6 +433,8 @@ export const en = {
     none: 'not set up',
     connected: 'connected',
     connecting: 'connecting…',
+    elsewhere: 'at the gateway {gateway}',
+    linkElsewhere: 'The gateway {gateway} holds WhatsApp. Open Setup on its page to link a phone.',
     telegramToken: 'Telegram token',
     telegramHint:
       'From @BotFather: send it /newbot. Then write to your bot, and let yourself in under Operations.',
