@@ -186,6 +186,8 @@ class Heart {
       this.wake = () => woken.abort(OVER);
       await clock.sleep(this.untilNextLook(), AbortSignal.any([over.signal, woken.signal]));
       if (over.signal.aborted) return;
+      // After a standstill everything else is due, too.
+      if (holdings.isAny() && holdings.leftMs() <= 0) this.lose();
       looking ??= this.look().finally(() => {
         looking = null;
       });
@@ -340,7 +342,7 @@ export function receivingWhile(mayAct: () => boolean, receive: Receive): Receive
 
 /** The channel, as long as its lease lasts: after that, another gateway receives and sends. */
 export function guarded(channel: Channel, mayAct: () => boolean): Channel {
-  const { start, send, edit, remove, react } = channel;
+  const { start, send, edit, remove, react, preview, setTyping } = channel;
   const unsent: SendResult = { kind: 'unreachable', taken: 'no', reason: RUN_OUT };
   function whileHeld<Given extends unknown[], Result>(
     call: (...given: Given) => Promise<Result>,
@@ -355,5 +357,7 @@ export function guarded(channel: Channel, mayAct: () => boolean): Channel {
     ...(edit && { edit: whileHeld(edit, unsent) }),
     ...(remove && { remove: whileHeld(remove, false) }),
     ...(react && { react: whileHeld(react, unsent) }),
+    ...(preview && { preview: whileHeld(preview, false) }),
+    ...(setTyping && { setTyping: whileHeld(setTyping, undefined) }),
   });
 }

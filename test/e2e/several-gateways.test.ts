@@ -1,5 +1,5 @@
 /** Two gateways on one PostgreSQL: they share the work, and one takes over when the other ends, dies or stands still. */
-
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startFakeDiscord } from '../fakes/discord.js';
 import type { FakeModel } from '../fakes/model.js';
@@ -173,6 +173,50 @@ describeWithPostgres('two gateways on one store', () => {
     await a.saw('"lease":"channel:telegram","fence":3');
     await answered('m4');
     nothingTwice('m1', 'm2', 'm3', 'm4');
+  });
+
+  it('one whose lease ran out while the model answered sends nothing of it, and the other answers once', async () => {
+    const [a, b] = await both();
+    let asked = 0;
+    model.reply(({ messages }) => {
+      const text = `heard ${JSON.stringify(messages.at(-1)).match(/m\d+/)?.[0]}`;
+      return asked++ === 0 ? { text, headerDelayMs: 1_000 } : text;
+    });
+    tell('m2');
+    await model.received(2);
+    process.kill(a.pid, 'SIGSTOP');
+    await eventually(() => said().includes('heard m2'), 'an answer to m2', LEASE_MS + 10_000);
+    expect(b.err()).toContain('"event":"lease taken","lease":"channel:telegram"');
+    // The model's answer waits at its door, and all its timers are due.
+    process.kill(a.pid, 'SIGCONT');
+    await a.saw('"event":"standby"');
+    await answered('m3');
+    nothingTwice('m1', 'm2', 'm3');
+    const metrics = await (await fetch(`${await b.url()}/metrics`)).text();
+    expect(metrics).toMatch(/coterie_takeovers_total\{kind="room"\} 1/);
+  });
+
+  it('clocks that differ by two minutes change nothing, and a takeover takes as long', async () => {
+    const moving = fileURLToPath(new URL('../harness/moving-clock.mjs', import.meta.url));
+    const environment = { NODE_OPTIONS: `--import ${pathToFileURL(moving)}` };
+    const [a, b] = [start('a', environment), start('b', environment)];
+    await Promise.all([a, b].map((gateway) => gateway.saw('coterie is up')));
+    const [holder, other] = a.err().includes('"event":"lease taken","lease":"channel:telegram"')
+      ? [a, b]
+      : [b, a];
+    // A minute ahead; twice: a minute behind.
+    for (const gateway of [holder, other, other]) {
+      process.kill(gateway.pid, 'SIGUSR2');
+      await new Promise((resolve) => setTimeout(resolve, LEASE_MS / 2));
+    }
+    await answered('m1');
+    expect(holder.err() + other.err()).not.toContain('"event":"lease lost"');
+    await holder.stop('SIGKILL');
+    const killed = performance.now();
+    await other.saw('"event":"lease taken","lease":"channel:telegram"');
+    expect(performance.now() - killed).toBeLessThan(LEASE_MS + 1_000);
+    await answered('m2');
+    nothingTwice('m1', 'm2');
   });
 
   it('what arrives at one by webhook or on its page is answered by the other that holds the channel', async () => {

@@ -14,7 +14,7 @@ export interface SeveralGateways {
   ofTelegram(): object;
   /** Writes `<name>.yaml`. */
   configure(name: string, changes?: object): Promise<void>;
-  start(name: string): Running;
+  start(name: string, environment?: Record<string, string>): Running;
   /** Runs a command with the configuration of the gateway. */
   run(name: string, ...command: string[]): Running;
   close(): Promise<void>;
@@ -33,14 +33,15 @@ export async function severalGateways(
     ...{ token: telegram.token, api_root: telegram.url, messages_per_second: 1_000 },
   });
 
-  function runAs(name: string, ...command: string[]): Running {
-    const gateway = run(home, [...command, '-c', `${name}.yaml`]);
+  function runWith(environment: Record<string, string>, name: string, ...command: string[]): Running {
+    const gateway = run(home, [...command, '-c', `${name}.yaml`], environment);
     started.push(gateway);
     return gateway;
   }
 
   return {
-    ...{ telegram, model, home, ofTelegram, run: runAs },
+    ...{ telegram, model, home, ofTelegram },
+    run: (name, ...command) => runWith({}, name, ...command),
     async configure(name, changes = {}) {
       const config = {
         ...{ store: { url }, log: { format: 'json', level: 'debug' }, board: { port: 0 } },
@@ -52,7 +53,7 @@ export async function severalGateways(
       };
       await home.write(`${name}.yaml`, stringify(config));
     },
-    start: (name) => runAs(name, 'start'),
+    start: (name, environment = {}) => runWith(environment, name, 'start'),
     async close() {
       await Promise.all(started.map((gateway) => gateway.stop('SIGKILL')));
       await telegram.close();

@@ -208,6 +208,8 @@ it('a channel receives and sends nothing without its lease', async () => {
   const channel = {
     ...{ name: 'test', send: () => answer('send'), edit: () => answer('edit') },
     remove: async () => sent.push('remove') > 0,
+    preview: async () => sent.push('preview') > 0,
+    setTyping: async () => void sent.push('typing'),
     async start(given: Receive) {
       receive = given;
     },
@@ -220,13 +222,15 @@ it('a channel receives and sends nothing without its lease', async () => {
     (await kept.send({} as never, {} as never, {} as never)).kind,
     (await kept.edit?.({} as never, '1', {} as never, {} as never))?.kind,
     await kept.remove?.({} as never, '1', {} as never),
+    await kept.preview?.({} as never, {} as never, {} as never),
+    await kept.setTyping?.({} as never),
   ];
   await kept.start(async () => ({ rejected: [], settled: async () => {} }), new AbortController().signal);
   await receive(batch);
-  expect(await all()).toEqual(['sent', 'sent', true]);
+  expect(await all()).toEqual(['sent', 'sent', true, true, undefined]);
   isHolder = false;
-  expect(await all()).toEqual(['unreachable', 'unreachable', false]);
+  expect(await all()).toEqual(['unreachable', 'unreachable', false, false, undefined]);
   await expect(receive(batch)).rejects.toThrow('the lease of this gateway has run out');
-  expect(sent).toEqual(['send', 'edit', 'remove']);
+  expect(sent).toEqual(['send', 'edit', 'remove', 'preview', 'typing']);
   expect([kept.name, kept.react]).toEqual(['test', undefined]);
 });
