@@ -86,8 +86,9 @@ export interface Nodes {
   /**
    * Prolongs the node's life and what it holds. With a wish it also takes each wanted lease that is free, gives up what it
    * does not want, and asks for a share. null: the node is not there any more, because it was silent for too long.
+   * `begun` is called before each attempt: from then on, the leases last at least `leaseMs`.
    */
-  keep(node: NodeName, wish: Wish | null, leaseMs: number): Promise<Kept | null>;
+  keep(node: NodeName, wish: Wish | null, leaseMs: number, begun?: () => void): Promise<Kept | null>;
   /** Gives a lease to the node that asked for it, if that still lives. */
   hand(node: NodeName, lease: string, leaseMs: number): Promise<void>;
   release(node: NodeName, leases: readonly string[]): Promise<void>;

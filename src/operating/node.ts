@@ -224,8 +224,11 @@ class Heart {
   private async keep(): Promise<string[]> {
     const { holdings, losses } = this;
     const { nodes, elapsed, leaseMs } = this.options;
-    const [asked, wish] = [elapsed(), this.term?.wish ?? null];
-    const found = await nodes.keep(this.me, wish, leaseMs);
+    const wish = this.term?.wish ?? null;
+    let asked = elapsed();
+    const found = await nodes.keep(this.me, wish, leaseMs, () => {
+      asked = elapsed();
+    });
     if (losses !== this.losses || this.over.signal.aborted) return [];
     if (found === null) {
       if (holdings.isAny()) this.lose();

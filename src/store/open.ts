@@ -52,16 +52,17 @@ export interface StorePlace {
   stillMs?: number;
 }
 
-/** As few as a database takes. */
-const NODE_CONNECTIONS = 3;
+/** As few as a store takes; for a node's place among others, one. */
+const FEWEST_CONNECTIONS = 3;
+const NODE_CONNECTIONS = 1;
 /** Longer than a lock is waited for. A server that is gone without a word must not keep a gateway from looking again. */
 const NODE_ANSWER_MS = 12_000;
 
 /** Throws Fault `configuration` for a database that cannot be used; else as `openSqliteStore`. */
 export async function openStoreAt(at: StorePlace, options: OpenOptions): Promise<Store> {
-  return at.url === null
-    ? openSqliteStore({ ...options, ...at })
-    : portsOn(await openServer(at, options), options);
+  if (at.url === null) return openSqliteStore({ ...options, ...at });
+  const connections = Math.max(FEWEST_CONNECTIONS, at.connections - NODE_CONNECTIONS);
+  return portsOn(await openServer({ ...at, connections }, options), options);
 }
 
 /** A fully migrated PostgreSQL database. */

@@ -22,7 +22,7 @@ const OTHERS: Kept = { now: 0, held: [], others: [{ name: 'jobs', node: 'b', fen
 let folder: string;
 let clock: ManualClock;
 /** What the database says next. */
-let keeping: (wish: Wish | null) => Promise<Kept | null>;
+let keeping: (wish: Wish | null, begun?: () => void) => Promise<Kept | null>;
 let joined: string[];
 let handed: string[];
 let ends: TermEnd[];
@@ -45,7 +45,7 @@ const joins: Nodes['join'] = async ({ token }) => {
 function enter(join: Nodes['join'] = joins) {
   const nodes: Nodes = {
     join,
-    keep: (_, wish) => keeping(wish),
+    keep: (_, wish, _leaseMs, begun) => keeping(wish, begun),
     hand: async (_, lease) => void handed.push(lease),
     release: async (_, leases) => void handed.push(...leases),
     leave: async () => {},
@@ -128,6 +128,38 @@ it('an answer that comes too late prolongs nothing', async () => {
   expect(node.holds('jobs')).toBe(false);
   keeping = async () => held('jobs');
   expect(await node.begin(term())).toEqual(['jobs']);
+  await node.leave();
+});
+
+it('an answer to what it asked before a loss gives nothing back', async () => {
+  const node = await enter();
+  await node.begin(term());
+  await clock.advance(0);
+  keeping = () => Promise.reject(new Error('away'));
+  await clock.advance(LEASE_MS - 2_000);
+  let answer = (_: Kept) => {};
+  keeping = () =>
+    new Promise((resolve) => {
+      answer = resolve;
+    });
+  await clock.advance(1_000);
+  expect(ends).toEqual([{ kind: 'lost' }]);
+  answer(held('jobs'));
+  await clock.advance(0);
+  expect(node.holds('jobs')).toBe(false);
+  await node.leave();
+});
+
+it('counts from the attempt that was answered, however long the database was waited for', async () => {
+  keeping = async (_, begun) => {
+    await clock.sleep(2 * LEASE_MS);
+    begun?.();
+    return held('jobs');
+  };
+  const node = await enter();
+  const beginning = node.begin(term());
+  await clock.advance(2 * LEASE_MS);
+  expect([await beginning, node.holds('jobs'), ends]).toEqual([['jobs'], true, []]);
   await node.leave();
 });
 

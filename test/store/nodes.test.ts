@@ -2,7 +2,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
-import type { Nodes } from '../../src/core/node.js';
+import { type Nodes, soleLeases } from '../../src/core/node.js';
+import type { Store } from '../../src/core/store.js';
+import { stateOf } from '../../src/platforms.js';
 import { connectPostgres } from '../../src/store/postgres/connection.js';
 import { nodesOn } from '../../src/store/postgres/nodes.js';
 import { valueStore } from '../../src/store/values.js';
@@ -179,6 +181,23 @@ describeWithPostgres('nodes of a store', () => {
     await wire.close();
   });
 
+  it('a lease is counted from when it was the node’s turn', async () => {
+    await join();
+    const other = server.query(
+      `begin; select pg_advisory_xact_lock(hashtext('coterie.nodes')); select pg_sleep(0.5); commit`,
+      url,
+    );
+    const isWaited = `select 1 from pg_locks where locktype = 'advisory' and granted`;
+    await expect.poll(() => server.query(isWaited, url)).toHaveLength(1);
+    const began = performance.now();
+    let after = 0;
+    await on(a).keep(A, wish(), LONG, () => {
+      after = performance.now() - began;
+    });
+    expect(after).toBeGreaterThan(100);
+    await other;
+  });
+
   it('only the holder of a lease notes what a channel keeps, and not with a fence that fell behind', async () => {
     await join();
     await held(a, A);
@@ -192,6 +211,14 @@ describeWithPostgres('nodes of a store', () => {
     await expect(note('late', 1)).rejects.toThrow('another gateway may hold channel:test');
     await held(b, B);
     await expect(note('late', 1)).rejects.toThrow('another gateway may hold channel:test');
+    let fence: number | null = 1;
+    const leases = { ...soleLeases([], systemClock.now), fenceOf: () => fence };
+    const channel = stateOf(values as unknown as Store, 'test', leases);
+    const late = new Map([['key', 'late']]);
+    await expect(channel.set(late)).rejects.toThrow('another gateway may hold channel:test');
+    fence = null;
+    await expect(channel.set(late), 'not even when it knows of its loss').rejects.toThrow('another gateway');
+    await expect(channel.clear()).rejects.toThrow('another gateway');
     await note('second', 2);
     expect(await values.values({ stateOf: 'test' }, ['key'])).toEqual(new Map([['key', 'second']]));
     await database.close();

@@ -5,7 +5,7 @@ import type { Store } from '../../src/core/store.js';
 import { createMetrics } from '../../src/operating/metrics.js';
 import { openStoreAt } from '../../src/store/open.js';
 import { createOutage } from '../../src/store/outage.js';
-import { retryReason } from '../../src/store/postgres/faults.js';
+import { isGone, isOfDeadConnection, retryReason } from '../../src/store/postgres/faults.js';
 import {
   ANN,
   begun,
@@ -184,6 +184,12 @@ describeWithPostgres('PostgreSQL', () => {
     expect(on.said[1]).toMatchObject({ after_ms: expect.any(Number) });
     for (const store of stores) await store.close();
   });
+});
+
+it('tells nothing of the database by a connection that died before it was used', () => {
+  const dead = new Error('Client has encountered a connection error and is not queryable');
+  expect([isGone(dead), isOfDeadConnection(dead)]).toEqual([true, true]);
+  expect(isOfDeadConnection(new Error('Connection terminated unexpectedly'))).toBe(false);
 });
 
 it('takes a database for back by work alone that began after the last failure', () => {

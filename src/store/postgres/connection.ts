@@ -15,6 +15,7 @@ import {
   farewell,
   isConflict,
   isGone,
+  isOfDeadConnection,
   poolerFault,
   retryReason,
   storeFault,
@@ -179,7 +180,7 @@ function patienceWith({ waitMs = 30_000, clock, log, told, onLost }: PostgresOpt
           return result;
         } catch (error) {
           if (!isGone(error) && !isConflict(error)) throw storeFault(error, place);
-          if (isGone(error)) outage.note(error, place);
+          if (isGone(error) && !isOfDeadConnection(error)) outage.note(error, place);
           if (clock.now() < giveUpAt && !isEnding && !isLost) {
             told?.metrics.count('store_retries_total', { reason: retryReason(error) });
             await clock.sleep(backoff(tries, isGone(error) ? 50 : 2, 1_000, Math.random));

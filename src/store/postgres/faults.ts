@@ -54,6 +54,11 @@ function isInUse(error: unknown): boolean {
   return error instanceof Error && IN_USE.test(error.message);
 }
 
+/** It died earlier, while nobody used it: that says nothing about the database now. */
+export function isOfDeadConnection(error: unknown): boolean {
+  return error instanceof Error && codeOf(error) === '' && error.message.includes('not queryable');
+}
+
 /** The database cannot be reached, or not used now. */
 export function isGone(error: unknown): boolean {
   const code = codeOf(error);

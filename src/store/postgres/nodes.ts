@@ -85,8 +85,9 @@ export function nodesOn(database: PostgresDatabase): Nodes {
         const living = await query<LivingNode>(LIVING);
         return living.find((each) => each.name === name) ?? null;
       }),
-    keep: ({ name, token }, wish, leaseMs) =>
+    keep: ({ name, token }, wish, leaseMs, begun = () => {}) =>
       inTurn(async (query) => {
+        begun();
         const [alive] = await query<{ now: number; isSettled: boolean }>(LIVE_ON, [name, token, leaseMs]);
         if (alive === undefined) return null;
         if (wish !== null) await query(DROP, [token, wish.leases]);
