@@ -213,7 +213,7 @@ type TaskWiring = ReturnType<typeof createTaskWiring>;
 
 /** The task runner, loaded after the first messages. */
 export function createTaskWiring(parts: Parts, conversation: Conversation, toolsFor: ToolsFor) {
-  const { config, options, channels, leases } = parts;
+  const { config, options, channels } = parts;
   const { leaseMs, roles } = config.node;
   let runner: Promise<Runner> | null = null;
   const followers = once(async () => (await import('./delegation/tasks.js')).createFollowers());
@@ -224,7 +224,7 @@ export function createTaskWiring(parts: Parts, conversation: Conversation, tools
     return createRunner({
       ...parts,
       // Each gateway claims tasks for itself: all of them look for some.
-      ...(options.node && { owner: options.node.name, leaseMs, storeNow: leases.now }),
+      ...(options.node && { owner: options.node.name, leaseMs }),
       toolsFor,
       channels: [...channels.keys()],
       takesPrograms: options.platforms,

@@ -236,7 +236,7 @@ function shareOf(config: Config, { node, onTermOver: over }: GatewayOptions) {
   const mine = new Set<string>();
   /** The other gateway that has this channel. */
   const heldBy = (channel: string) => (mine.has(channel) ? null : leases.heldBy(channelLease(channel)));
-  return { wish, leases, spread: node !== null, mine, heldBy };
+  return { wish, leases, storeNow: leases.now, spread: node !== null, mine, heldBy };
 }
 
 /** The leases of a gateway with these `node.roles`. The page's chats cost little, so they count for no share. */

@@ -68,6 +68,8 @@ export interface Services {
   streams(channel: string): boolean;
   zone: Zone;
   clock: Clock;
+  /** Of the store, for times that another gateway reads. Absent: the clock's, where there is no other. */
+  storeNow?(): number;
   newId(): string;
   /** 8 upper-case letters without I and O. */
   newPairingCode(): string;

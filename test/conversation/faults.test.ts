@@ -379,6 +379,25 @@ describe('a stop', () => {
   });
 });
 
+describe('a retry', () => {
+  it('waits by the clock of the store, however wrong that of the gateway was which noted it', async () => {
+    const [ahead, right] = [manualClock(Date.UTC(2026, 0, 1, 0, 1)), manualClock(Date.UTC(2026, 0, 1))];
+    await open({ clock: ahead, storeNow: () => ahead.now() - 60_000 });
+    on.results.push({ kind: 'unreachable', reason: 'down', taken: 'no', retryAfterMs: 1_000 });
+    await on.say('hello');
+    await ahead.asleep(1_000);
+    expect(on.texts()).toEqual(['fine']);
+    await on.store.close();
+    // Another gateway goes on.
+    on = await workbench({ folder: on.folder, clock: right });
+    await right.asleep(1_000);
+    expect(on.texts()).toEqual([]);
+    await right.advance(1_000);
+    await on.settled();
+    expect(on.texts()).toEqual(['fine']);
+  });
+});
+
 describe('what cannot be stored or written', () => {
   it('a send whose outcome could not be stored is not sent again', async () => {
     let failures = 1;

@@ -162,6 +162,8 @@ export interface WorkbenchOptions {
   /** The time zone in which days begin; default: UTC. */
   timezone?: string;
   clock?: typeof systemClock;
+  /** The store's time; default: the clock's. */
+  storeNow?: () => number;
   rules?: Partial<AccessRules>;
   /** Fetches files on the channel; default: it cannot. */
   fetch?: Channel['fetch'];
@@ -423,6 +425,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     streams: () => true,
     zone,
     clock,
+    ...(options.storeNow && { storeNow: options.storeNow }),
     newId,
     newPairingCode: options.newPairingCode ?? (() => 'ABCDEFGH'),
     newCallCode: options.newCallCode ?? newCallCode,

@@ -32,6 +32,7 @@ export function createDeliver(services: BaseServices): Deliver {
   const sender: Sender = {
     ...services,
     tellOwners: createOwnerNotices(services, say),
+    storeNow: services.storeNow ?? clock.now,
     limiters,
     takeLane,
     changes: new Map(),

@@ -10,14 +10,15 @@ import { discardVoiceNote, withVoiceNote } from './voice.js';
 
 /** Sends the chat's oldest undelivered entry. False if there is none, or none that may go now. */
 export async function deliverNext(sender: Sender, chatId: string, channel: Channel): Promise<boolean> {
-  const { store, owner, clock, log, draining, stopping } = sender;
+  const { store, owner, clock, storeNow, log, draining, stopping } = sender;
   const delivery = await store.nextDelivery(chatId, owner, clock.now());
   if (!delivery) return false;
   const { id, notBefore, origin, shown, body, attempts } = delivery;
-  if (notBefore > clock.now()) {
-    await clock.sleep(notBefore - clock.now(), draining);
+  const early = notBefore - storeNow();
+  if (early > 0) {
+    await clock.sleep(early, draining);
     // Read the entry again: meanwhile it may have been dropped, or words of it erased.
-    return !draining.aborted || notBefore <= clock.now();
+    return !draining.aborted || notBefore <= storeNow();
   }
   await restOf(sender, origin);
   const isSeen = shown !== undefined && shown.platformMessageId !== null;

@@ -20,6 +20,7 @@ import type { RateLimiter } from './rate-limiter.js';
 
 export interface Sender extends BaseServices {
   tellOwners: Deliver['tellOwners'];
+  storeNow(): number;
   /** By channel. */
   limiters: ReadonlyMap<string, RateLimiter>;
   /** Takes a chat's lane and returns the function that leaves it; null if it is taken. */
@@ -124,7 +125,7 @@ function traced(
 
 /** Stores the outcome. Returns whether the entry is finished. */
 export async function settle(sender: Sender, delivery: Delivery, result: SendResult): Promise<boolean> {
-  const { store, clock, log, metrics, tracing, cuttingOff } = sender;
+  const { store, clock, storeNow, log, metrics, tracing, cuttingOff } = sender;
   const { id, chatId, channel, createdAt, attempts } = delivery;
   const now = clock.now();
   metrics.count('deliveries_total', { channel, outcome: result.kind });
@@ -144,7 +145,7 @@ export async function settle(sender: Sender, delivery: Delivery, result: SendRes
         await store.receive({ channel, account: '', now, receipts });
         await linkChat(sender, chatId, platformId(channel, result.address));
         const reason = 'the chat moved';
-        await store.settle(id, { kind: 'retry', notBefore: now, uncertain: false, reason }, now);
+        await store.settle(id, { kind: 'retry', notBefore: 0, uncertain: false, reason }, now);
       });
       return false;
     case 'unreachable': {
@@ -154,7 +155,7 @@ export async function settle(sender: Sender, delivery: Delivery, result: SendRes
       const pause = retryAfterMs ?? backoff(attempts + 1, FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS);
       log.warn({ chat: chatId, delivery: id, reason, inMs: pause }, 'a message could not be sent; retrying');
       const uncertain = taken === 'unknown';
-      const retry = { kind: 'retry', notBefore: now + pause, uncertain, reason } as const;
+      const retry = { kind: 'retry', notBefore: storeNow() + pause, uncertain, reason } as const;
       await insist(sender, () => store.settle(id, retry, now));
       if (notice) await sender.tellOwners(notice);
       return false;

@@ -129,7 +129,8 @@ async function sendAnew(sender: Sender, delivery: Delivery, channel: Channel): P
     if (there === 'later') {
       const reason = 'what is shown of it has to be found first';
       const now = clock.now();
-      const retry = { kind: 'retry', notBefore: now + ASK_AGAIN_MS, uncertain: false, reason } as const;
+      const notBefore = sender.storeNow() + ASK_AGAIN_MS;
+      const retry = { kind: 'retry', notBefore, uncertain: false, reason } as const;
       await insist(sender, () => store.settle(delivery.id, retry, now));
       return;
     }

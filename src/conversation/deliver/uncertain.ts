@@ -69,7 +69,8 @@ export async function askPlatform(sender: Sender, delivery: Delivery, channel: C
     const fields = { chat: chatId, delivery: id, reason, inMs: retryAfterMs };
     log.info(fields, 'could not check whether a message was delivered; retrying');
     const now = clock.now();
-    const retry = { kind: 'retry', notBefore: now + retryAfterMs, uncertain: false, reason } as const;
+    const notBefore = sender.storeNow() + retryAfterMs;
+    const retry = { kind: 'retry', notBefore, uncertain: false, reason } as const;
     await store.settle(id, { ...retry, mark: watermark }, now);
     return found;
   }
