@@ -186,7 +186,7 @@ describeWithPostgres('PostgreSQL, when something breaks,', () => {
         `select pid from pg_stat_activity where datname = current_database() and ${which} and pid <> pg_backend_pid()`,
         url,
       );
-    await until(async () => (await backends(`query = 'listen coterie'`)).length > 0);
+    await until(async () => (await backends(`query like 'listen coterie%'`)).length > 0);
     const pids = await backends('true');
     for (const { pid } of pids) signal(pid, 'STOP');
     try {

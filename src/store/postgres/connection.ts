@@ -2,7 +2,7 @@
  * The store on PostgreSQL 15 or newer. One connection writes (`writes.ts`), one serves the single statements of
  * reads, the others those that need a snapshot; one more listens. A database that is away is waited for.
  */
-import { type ClientBase, type ClientConfig, Pool, type PoolClient, types } from 'pg';
+import { type Client, type ClientConfig, Pool, type PoolClient, types } from 'pg';
 import type { Clock } from '../../core/clock.js';
 import { createZone, type Zone } from '../../core/dates.js';
 import { Fault } from '../../core/errors.js';
@@ -92,7 +92,7 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
   // Neither changes anything, so nobody is told.
   const reading = { changed: () => {} };
   const queried = async <Row extends object>(
-    client: ClientBase,
+    client: Client,
     sql: string,
     values: unknown[],
     limit: { query_timeout?: number } = {},
@@ -109,7 +109,7 @@ export async function connectPostgres(options: PostgresOptions): Promise<Postgre
     // Each statement sees what was committed before it, and while this holds the lock nothing else is.
     settled: (verb) =>
       transaction('isolation level read committed read only', async (client) => {
-        await client.query(ALONE);
+        await client.query(`select ${ALONE}`);
         return runVerb(client, verb(), reading);
       }),
     write: (of, verb) => writer.add(of, verb),
@@ -206,7 +206,7 @@ function accessTo(options: PostgresOptions) {
   let shared: Promise<PoolClient> | null = null;
 
   /** A connection for `work` alone. */
-  async function lend<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
+  async function lend<T>(work: (client: Client) => Promise<T>): Promise<T> {
     const client = await pool.connect();
     let broken = false;
     try {
@@ -227,7 +227,7 @@ function accessTo(options: PostgresOptions) {
     isOpen,
     beginEnd,
     /** A connection that single statements share, with their packets. */
-    async sharing<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
+    async sharing<T>(work: (client: Client) => Promise<T>): Promise<T> {
       shared ??= pool.connect();
       const mine = shared;
       try {
@@ -241,7 +241,7 @@ function accessTo(options: PostgresOptions) {
         throw error;
       }
     },
-    transaction: <T>(mode: string, work: (client: ClientBase) => Promise<T>) =>
+    transaction: <T>(mode: string, work: (client: Client) => Promise<T>) =>
       patiently(() => lend((client) => inTransaction(client, mode, work))),
     async close() {
       end();
@@ -285,9 +285,9 @@ function poolOf(options: PostgresOptions, connections: number): Pool {
 }
 
 async function inTransaction<T>(
-  client: ClientBase,
+  client: Client,
   mode: string,
-  work: (client: ClientBase) => Promise<T>,
+  work: (client: Client) => Promise<T>,
 ): Promise<T> {
   await client.query(`begin ${mode}`);
   try {
@@ -300,7 +300,7 @@ async function inTransaction<T>(
   }
 }
 
-async function check(client: ClientBase, place: string, stillMs: number): Promise<void> {
+async function check(client: Client, place: string, stillMs: number): Promise<void> {
   const { rows } = await client.query<Check>(CHECK);
   const [found] = rows;
   const refuse = (why: string) => new Fault('configuration', `store.url (${place}): ${why}`);

@@ -3,7 +3,7 @@
  * connection, in step with each other, so that their statements share packets and one commit. Verbs that name the same
  * subject run one after the other. If one fails, all are rolled back and each runs again by itself.
  */
-import type { ClientBase } from 'pg';
+import type { Client, QueryConfig, QueryResult } from 'pg';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import { gathered, type Verb, type Watched, type WorkedOn } from '../db.js';
@@ -18,15 +18,20 @@ const MOST_LOCKS = 500;
 /** The lock that writers share, and that `settled` reads have alone. */
 const FEED = 33;
 
-const SHARED = `select pg_advisory_xact_lock_shared(${FEED})`;
-export const ALONE = `select pg_advisory_xact_lock(${FEED})`;
-// In the order given, which is the same for all writers: so none waits for one that waits for it.
-const LOCK = 'select pg_advisory_xact_lock(hashtextextended(key, 0)) from unnest($1::text[]) as key';
-/** Each transaction leaves its number in the writer's row: the only way to learn the outcome of a commit that was cut. */
-const SIGN = `
-  insert into writer (id, token, at) values ($1, $2, $3)
-  on conflict (id) do update set at = excluded.at,
-    token = case when writer.token < excluded.token then excluded.token end`;
+export const ALONE = `pg_advisory_xact_lock(${FEED})`;
+/**
+ * The first statement of a transaction. It leaves the transaction's number in the writer's row, the only way to learn the
+ * outcome of a commit that was cut. And it locks the subjects in the order given, which is the same for all writers, so that
+ * none waits for one that waits for it.
+ */
+const opening = (feed: string) => `
+  with signed as (
+    insert into writer (id, token, at) values ($1, $2, $3)
+    on conflict (id) do update set at = excluded.at,
+      token = case when writer.token < excluded.token then excluded.token end)
+  select ${feed}, (select count(pg_advisory_xact_lock(hashtextextended(key, 0))) from unnest($4::text[]) as key)`;
+const OPEN = opening(`pg_advisory_xact_lock_shared(${FEED})`);
+const OPEN_ALONE = opening(ALONE);
 /**
  * Waits while the server is ending that transaction. If it has not come to its signature yet, it fails there: the row then
  * has a higher token, and no null.
@@ -74,13 +79,23 @@ function subjectsOf(of: WorkedOn): string[] {
   return all.flatMap((subject) => subject?.split('/')[0] ?? []);
 }
 
+/** Sends a statement. Those of one pass of the event loop leave together: a system call costs more than most of them. */
+function send(client: Client, statement: QueryConfig): Promise<QueryResult> {
+  const { stream } = client.connection;
+  if (stream.writableCorked === 0) {
+    stream.cork();
+    process.nextTick(() => stream.uncork());
+  }
+  return client.query(statement);
+}
+
 /** Runs a verb, statement by statement. */
-export async function runVerb<T>(client: ClientBase, verb: Verb<T>, course: Course): Promise<T> {
+export async function runVerb<T>(client: Client, verb: Verb<T>, course: Course): Promise<T> {
   for (let answer: unknown; ; ) {
     const { done, value } = verb.next(answer);
     if (done) return value;
     const statement = parse(value.sql);
-    const query = client.query(bind(statement, value.values)).then((result) => {
+    const query = send(client, bind(statement, value.values)).then((result) => {
       // A watcher that looks by a statement of its own would otherwise wake itself for ever.
       if (statement.table !== null && result.rowCount) course.changed(statement.table);
       return result;
@@ -99,7 +114,7 @@ export async function runVerb<T>(client: ClientBase, verb: Verb<T>, course: Cour
 
 /** Runs writes as one transaction of the writer. Throws what failed first, or `UnknownCommit`. */
 async function transact(
-  client: ClientBase,
+  client: Client,
   writes: readonly QueuedWrite[],
   { writer, token, now }: { writer: string; token: number; now: number },
 ): Promise<Committed> {
@@ -107,15 +122,14 @@ async function transact(
   const course: Course = { changed: (table) => tables.add(table) };
   const keys = [...new Set(writes.flatMap(({ subjects }) => subjects))].sort();
   const isAlone = keys.length > MOST_LOCKS;
-  const send = (name: string, text: string, values: unknown[]) =>
-    client.query({ name, text, values }).catch((error) => {
+  const tell = (name: string, text: string, values: unknown[]) =>
+    send(client, { name, text, values }).catch((error) => {
       course.failed ??= error;
     });
   // At a higher level, a verb would see an earlier state than that under its locks.
-  void send('', 'begin isolation level read committed', []);
-  void send(isAlone ? 'alone' : 'shared', isAlone ? ALONE : SHARED, []);
-  void send('sign', SIGN, [writer, token, now]);
-  if (keys.length > 0 && !isAlone) void send('lock', LOCK, [keys]);
+  void tell('', 'begin isolation level read committed', []);
+  const opened = [writer, token, now, isAlone ? [] : keys];
+  void tell(isAlone ? 'open_alone' : 'open', isAlone ? OPEN_ALONE : OPEN, opened);
   const tails = new Map<string, Promise<unknown>>();
   const running = writes.map(({ subjects, verb }) => {
     const before = subjects.flatMap((subject) => tails.get(subject) ?? []);
@@ -208,14 +222,14 @@ export function createWriter({
   wrote(): void;
   /** One of several writes failed, so each runs again by itself. */
   parted(): void;
-  lend<T>(work: (client: ClientBase) => Promise<T>): Promise<T>;
+  lend<T>(work: (client: Client) => Promise<T>): Promise<T>;
   /** Repeats work while the database is away. */
   patiently<T>(work: () => Promise<T>): Promise<T>;
 }) {
   const writer = `${process.pid}-${clock.now()}-${Math.random().toString(36).slice(2)}`;
   let token = 0;
 
-  async function commit(client: ClientBase, writes: readonly QueuedWrite[]): Promise<Committed> {
+  async function commit(client: Client, writes: readonly QueuedWrite[]): Promise<Committed> {
     if (token === 0) await client.query(FORGET, [clock.now() - FORGOTTEN_AFTER_MS]);
     return transact(client, writes, { writer, token: ++token, now: clock.now() });
   }
