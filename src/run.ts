@@ -8,7 +8,7 @@ import type { LivingNode } from './core/node.js';
 import { type OpenedRun, openRun, runGateways, unlessStopped } from './generations.js';
 import { createOutward } from './network/outward.js';
 import { shareLock, takeLock } from './operating/lock.js';
-import { enterNode, knownToken } from './operating/node.js';
+import { enterNode, knownToken, withSleep } from './operating/node.js';
 import { enterData, nodeFolderOf, storeOf } from './paths.js';
 import { PLATFORMS } from './platforms.js';
 import { checkPremises } from './premises.js';
@@ -62,8 +62,8 @@ async function takePlace({ config, version, stop, log, told }: OpenedRun) {
   }
   const nodes = await unlessStopped(openNodes(storeOf(config), { clock: systemClock, log, told }), stop, log);
   await checkShared(config, await unlessStopped(nodes.living(), stop, log));
-  const { metrics, elapsed } = told;
-  const parts = { nodes, folder, version, clock: systemClock, elapsed, metrics, log };
+  const { metrics } = told;
+  const parts = { nodes, folder, version, clock: systemClock, elapsed: withSleep(), metrics, log };
   const entered = enterNode({ ...node, ...parts });
   return { locks: [lock, own], node: await unlessStopped(entered, stop, log) };
 }

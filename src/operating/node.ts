@@ -4,6 +4,7 @@
  * that stood still sends nothing when it goes on.
  */
 import { randomUUID } from 'node:crypto';
+import { uptime } from 'node:os';
 import { join } from 'node:path';
 import type { Channel, Receive, SendResult } from '../core/channel.js';
 import { type Clock, OVER, orAfter } from '../core/clock.js';
@@ -58,6 +59,21 @@ const LOOK_EVERY_MS = 500;
 const LEAVE_MS = 2_000;
 /** A send that begins within this of the end of a lease might end after it. */
 const MARGIN_MS = 1_000;
+
+/** Less is the inaccuracy of the machine's uptime. */
+const LEAST_SLEEP_MS = 1_500;
+
+/** ms since anything; never jumps back. While the machine sleeps, `performance.now` stands still, but leases run out. */
+export function withSleep(awake = () => performance.now(), up = () => uptime() * 1_000): () => number {
+  const ahead = up() - awake();
+  let slept = 0;
+  return () => {
+    const now = awake();
+    const more = up() - ahead - now - slept;
+    if (more > LEAST_SLEEP_MS) slept += more;
+    return now + slept;
+  };
+}
 
 /** The leases as this process knows them. */
 function createHoldings({ leaseMs, clock, elapsed, metrics, log }: NodeOptions) {

@@ -85,6 +85,31 @@ test('brings again what had come and was not stored', async () => {
   finish();
 });
 
+test('brings again what had come and was not stored, though a heartbeat was sent since', async () => {
+  stage.fake.settings.heartbeatMs = 50;
+  await listened();
+  await heardAndStored('stored');
+  let finish = () => {};
+  stage.store = () =>
+    new Promise((resolve) => {
+      finish = () => resolve(ALL_LET_IN);
+    });
+  const asked = finish;
+  say('not stored');
+  await expect.poll(() => finish !== asked).toBe(true);
+  say('neither');
+  const { heartbeats } = stage.fake.sessions();
+  await stage.fake.until(() => stage.fake.sessions().heartbeats > heartbeats + 1, 'another heartbeat');
+  const left = onDisk();
+  stage.intake.abort();
+  await stage.fake.until(() => stage.fake.sessions().connected === 0, 'the end of the connection');
+  const next = await nextProcess(left);
+  await next.start();
+  await next.until(() => next.texts().length === 2);
+  expect(next.texts()).toEqual(['not stored', 'neither']);
+  finish();
+});
+
 test('brings again what was held back, though something later was stored', async () => {
   await listened();
   await heardAndStored('stored');

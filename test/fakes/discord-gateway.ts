@@ -97,7 +97,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   const server = new WebSocketServer({ noServer: true });
   const connections = new Set<Connection>();
   const sessions = new Map<string, Session>();
-  const counts = { connections: 0, identified: 0, resumed: 0, refused: 0, tooSoon: 0 };
+  const counts = { connections: 0, identified: 0, resumed: 0, refused: 0, tooSoon: 0, heartbeats: 0 };
   let refusesBeforeHello = false;
   let muted = false;
   let identifyCode: number | null = null;
@@ -275,6 +275,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     else if (op === OP.resume) resume(connection, d);
     else if (op === OP.heartbeat) {
       const { session } = connection;
+      counts.heartbeats += 1;
       const received = Number(payload.d);
       if (session !== null) session.log = session.log.filter(({ seq }) => seq > received);
       if (!muted) write(connection, OP.ack, null);

@@ -220,6 +220,8 @@ export interface SessionCounts {
   refused: number;
   /** Of those turned away: identifies that came too soon after another of their bucket. */
   tooSoon: number;
+  /** Heartbeats that were heard: what they tell as received is forgotten, and not replayed. */
+  heartbeats: number;
   /** Connected and ready now. */
   connected: number;
   /** The ids of those, in order. */

@@ -7,7 +7,7 @@ import type { Channel, Receive } from '../../src/core/channel.js';
 import { Fault } from '../../src/core/errors.js';
 import type { Kept, LivingNode, Nodes, Wish } from '../../src/core/node.js';
 import { createMetrics } from '../../src/operating/metrics.js';
-import { enterNode, guarded, type TermEnd } from '../../src/operating/node.js';
+import { enterNode, guarded, type TermEnd, withSleep } from '../../src/operating/node.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { quietLog } from '../harness/quiet.js';
 
@@ -129,6 +129,24 @@ it('an answer that comes too late prolongs nothing', async () => {
   keeping = async () => held('jobs');
   expect(await node.begin(term())).toEqual(['jobs']);
   await node.leave();
+});
+
+it('counts the time in which the machine sleeps', () => {
+  let [awake, up] = [500, 90_000];
+  const elapsed = withSleep(
+    () => awake,
+    () => up,
+  );
+  const pass = (awakeMs: number, upMs = awakeMs) => {
+    awake += awakeMs;
+    up += upMs;
+    return elapsed();
+  };
+  expect(elapsed()).toBe(500);
+  // Some systems tell whole seconds alone.
+  expect([pass(700, 1_000), pass(700, 1_000), pass(600, 0)]).toEqual([1_200, 1_900, 2_500]);
+  expect(pass(10, 60_010)).toBe(62_510);
+  expect([pass(100), pass(100, 0), pass(100, 200)]).toEqual([62_610, 62_710, 62_810]);
 });
 
 it('an answer to what it asked before a loss gives nothing back', async () => {

@@ -9,7 +9,7 @@ import {
   CloseCodes,
   DefaultWebSocketManagerOptions,
   type SessionInfo,
-  WebSocketShard,
+  type WebSocketShard,
   WebSocketShardEvents,
   WebSocketShardStatus,
 } from '@discordjs/ws';
@@ -22,7 +22,7 @@ import { backoffMs } from '../kit/supervise.js';
 import { closedWords, failureOf, isRefusedWith, LONG_WAIT_MS } from './failure.js';
 import { countIdentify, identifyPauseMs, OF_ONE, type Start } from './identifies.js';
 import type { ShardParts } from './parts.js';
-import type { Packet } from './session.js';
+import { type Packet, StoringShard } from './session.js';
 
 /** Guilds, messages and reactions in guilds, the same in direct chats, and the text of messages. */
 const INTENTS =
@@ -137,7 +137,8 @@ class ShardConnection {
   ) {
     const { session, options, seat } = parts;
     const { over, gateway } = this;
-    this.shard = new WebSocketShard(
+    this.shard = new StoringShard(
+      session,
       {
         options: {
           ...DefaultWebSocketManagerOptions,

@@ -1,6 +1,7 @@
 /** A shard's session at Discord's gateway. It outlives the process. */
 import { createHash } from 'node:crypto';
-import type { SessionInfo } from '@discordjs/ws';
+import { type SessionInfo, WebSocketShard } from '@discordjs/ws';
+import * as Discord from 'discord-api-types/v10';
 import * as z from 'zod';
 import type { ChannelHost } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
@@ -139,8 +140,26 @@ export class GatewaySession {
   }
 
   /** The sequence up to which all events are stored, once `stored` are, too. */
-  private storedUpTo(stored: readonly Packet[] = []): number {
+  storedUpTo(stored: readonly Packet[] = []): number {
     for (const packet of this.pending) if (!stored.includes(packet)) return packet.sequence - 1;
     return this.reached;
+  }
+}
+
+/**
+ * Tells Discord as received what is stored, and not what the library has seen: Discord keeps the rest for a resume, so the
+ * next process hears what this one had not stored when it was killed.
+ */
+export class StoringShard extends WebSocketShard {
+  constructor(
+    private readonly session: GatewaySession,
+    ...given: ConstructorParameters<typeof WebSocketShard>
+  ) {
+    super(...given);
+  }
+
+  override send(payload: Discord.GatewaySendPayload): Promise<void> {
+    if (payload.op !== Discord.GatewayOpcodes.Heartbeat || payload.d === null) return super.send(payload);
+    return super.send({ ...payload, d: Math.min(payload.d, this.session.storedUpTo()) });
   }
 }
