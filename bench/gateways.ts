@@ -21,8 +21,10 @@ const { table, note } = resultsOf('gateways');
 const PLATFORMS = ['telegram', 'discord'];
 const TOGETHER = 50;
 const ROUNDS = quick ? 2 : 7;
-const TALK_MS = quick ? 1_500 : 3_000;
-/** New people get their files, and the first messages of all compile the code. */
+const TALK_MS = quick ? 1_500 : 4_000;
+/** The first messages of all compile the code. */
+const COMPILE_MS = quick ? 1_500 : 6_000;
+/** New people get their files. */
 const WARM_UP_MS = 700;
 const LEASES = quick ? [2] : [2, 15];
 const PER_SECOND_AIM = 400;
@@ -202,6 +204,7 @@ async function throughput(server: PostgresServer | null): Promise<void> {
       ]
     : [await begin(['a'], null)];
   const empty = (await subjects[0]?.databaseBytes()) ?? 0;
+  for (const each of subjects) await talk(each, peopleOf(ROUNDS), COMPILE_MS);
   for (let round = 0; round < ROUNDS; round++) {
     for (const each of round % 2 === 0 ? subjects : subjects.toReversed()) await measure(each, round);
   }
