@@ -318,8 +318,8 @@ describe('the verbs of the store', () => {
 
 /** Lower a figure when it has fallen; never raise one. */
 const CEILINGS = {
-  lines: 97_000, // 8,100 of them for the board. The aim is 62,000 without it.
-  files: 550,
+  lines: 93_000, // 8,100 of them for the board. The aim is 62,000 without it.
+  files: 522,
   medianAtLeast: 155,
   longestFile: 406,
   declaredTwice: 0,

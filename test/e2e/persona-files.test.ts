@@ -72,7 +72,9 @@ it('killed at any moment, leaves a whole persona or none', async () => {
   }));
   await writeFile(at('big.json'), JSON.stringify(madeCard({ character_book: { entries } })));
   let whole = 0;
-  for (let afterMs = 150; afterMs < 1_200; afterMs += 60) {
+  const isTooEarly = (afterMs: number) => whole === 0 && afterMs < 30_000;
+  // On a busy machine a command needs longer to end.
+  for (let afterMs = 150; afterMs < 1_200 || isTooEarly(afterMs); afterMs += afterMs < 1_200 ? 60 : 1_000) {
     const chat = `telegram_${afterMs}`;
     const args = [MAIN, 'persona', 'import', 'big.json', '--chat', chat];
     const command = spawn(process.execPath, args, { cwd: home.folder, stdio: 'ignore' });
@@ -92,4 +94,4 @@ it('killed at any moment, leaves a whole persona or none', async () => {
     expect(await readFile(join(folder, 'marla', 'PERSONA.md'), 'utf8')).toContain('A storm comes up.');
   }
   expect(whole).toBeGreaterThan(0);
-});
+}, 300_000);
