@@ -7,13 +7,11 @@ import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { FakeWhatsApp } from '../fakes/whatsapp.js';
-import { discordPlatform } from '../harness/discord.js';
 import { eventually, type Running } from '../harness/gateway.js';
 import type { Platform } from '../harness/platform.js';
 import { type PlatformStage, stageOn } from '../harness/stage.js';
 import { telegramPlatform } from '../harness/telegram-platform.js';
 import { whatsappPlatform } from '../harness/whatsapp.js';
-import { killWhileSaidAnew } from './anew.js';
 
 const KILL_AT = fileURLToPath(new URL('../harness/kill-at.mjs', import.meta.url));
 
@@ -194,19 +192,3 @@ describe('on WhatsApp', () => {
     expect(fake.complaints.filter((words) => !words.includes('could not read'))).toEqual([]);
   });
 });
-
-const PLATFORMS: [string, () => Promise<Platform>][] = [
-  ['Telegram', telegramPlatform],
-  ['Discord', discordPlatform],
-  ['WhatsApp', whatsappPlatform],
-];
-
-it.each(PLATFORMS)(
-  'killed at random on %s, in several chats at once: each shows one version, which is its history',
-  async (_name, platform) => {
-    const seed = Number(process.env.COTERIE_SEED ?? Date.now() % 1_000_000);
-    // Five ends within one turn would give it up.
-    await killWhileSaidAnew(await platform(), { kills: 4, seed });
-  },
-  120_000,
-);
