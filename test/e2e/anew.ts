@@ -41,7 +41,7 @@ export async function killWhileSaidAnew(
       const question = `which one is it, ${place.number}?`;
       platform.say({ from: from(place), in: place, text: question });
       const isAnswered = () => platform.shown(place).some(({ text }) => text.startsWith('That one.'));
-      await eventually(isAnswered, 'the next answer', 30_000);
+      await eventually(isAnswered, 'the next answer', 120_000);
       const asked = on.model.requests.map(({ body }) => JSON.stringify(body.messages));
       const told = asked.findLast((each) => each.includes(question)) ?? '';
       const known = Array.from(told.matchAll(/try \d+\./g), ([text]) => text);
