@@ -63,18 +63,17 @@ test('is resumed by the next process, which is told what happened meanwhile and 
   expect(asked.sort()).toEqual([`/guilds/${GUILD}`, `/guilds/${GUILD}/channels`]);
 });
 
-test('brings again what had come and was not stored', async () => {
-  await listened();
-  await heardAndStored('stored');
-  let finish = () => {};
+/** From now on nothing is stored until `finish`. */
+function holdStoring() {
+  let resume: (() => void) | null = null;
   stage.store = () =>
     new Promise((resolve) => {
-      finish = () => resolve(ALL_LET_IN);
+      resume = () => resolve(ALL_LET_IN);
     });
-  const asked = finish;
-  say('not stored');
-  say('neither', stage.fake.thread(CHANNEL));
-  await expect.poll(() => finish !== asked).toBe(true);
+  return { isAsked: () => resume !== null, finish: () => resume?.() };
+}
+
+async function nextHearsBoth(): Promise<void> {
   const left = onDisk();
   stage.intake.abort();
   await stage.fake.until(() => stage.fake.sessions().connected === 0, 'the end of the connection');
@@ -82,6 +81,16 @@ test('brings again what had come and was not stored', async () => {
   await next.start();
   await next.until(() => next.texts().length === 2);
   expect(next.texts()).toEqual(['not stored', 'neither']);
+}
+
+test('brings again what had come and was not stored', async () => {
+  await listened();
+  await heardAndStored('stored');
+  const { isAsked, finish } = holdStoring();
+  say('not stored');
+  say('neither', stage.fake.thread(CHANNEL));
+  await expect.poll(isAsked).toBe(true);
+  await nextHearsBoth();
   finish();
 });
 
@@ -89,24 +98,13 @@ test('brings again what had come and was not stored, though a heartbeat was sent
   stage.fake.settings.heartbeatMs = 50;
   await listened();
   await heardAndStored('stored');
-  let finish = () => {};
-  stage.store = () =>
-    new Promise((resolve) => {
-      finish = () => resolve(ALL_LET_IN);
-    });
-  const asked = finish;
+  const { isAsked, finish } = holdStoring();
   say('not stored');
-  await expect.poll(() => finish !== asked).toBe(true);
+  await expect.poll(isAsked).toBe(true);
   say('neither');
   const { heartbeats } = stage.fake.sessions();
   await stage.fake.until(() => stage.fake.sessions().heartbeats > heartbeats + 1, 'another heartbeat');
-  const left = onDisk();
-  stage.intake.abort();
-  await stage.fake.until(() => stage.fake.sessions().connected === 0, 'the end of the connection');
-  const next = await nextProcess(left);
-  await next.start();
-  await next.until(() => next.texts().length === 2);
-  expect(next.texts()).toEqual(['not stored', 'neither']);
+  await nextHearsBoth();
   finish();
 });
 
