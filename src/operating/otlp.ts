@@ -34,7 +34,7 @@ export interface OtlpSpan extends SpanContext {
 
 export interface SpanExporter {
   add(span: OtlpSpan): void;
-  /** Sends what is left, for a moment at most, and takes nothing more. Never rejects. */
+  /** Takes no more spans and sends those that wait, for 1.5 s at most. Never rejects. */
   end(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The steps of the route as OpenTelemetry spans, named by its semantic conventions for GenAI and messaging (1.41). A trace's
- * id is the hash of a turn's or message's id: whoever goes on with a turn, or sends its reply later, tells its own part of
- * one trace, and nothing is stored for it (docs/decisions/0072).
+ * id is the hash of a turn's or message's id, so a process that continues a turn, or sends its reply later, adds to the same
+ * trace, and nothing is stored for it (docs/decisions/0072).
  */
 import { createHash } from 'node:crypto';
 import type { TracedMessage, TracedStep, TracedTurn, Tracing } from '../core/tracing.js';
@@ -16,7 +16,7 @@ interface TracesOptions {
 }
 
 export interface Traces extends Tracing {
-  /** Sends what is left, for a moment at most. */
+  /** Sends the spans that still wait, for 1.5 s at most. */
   end(): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ export function createTraces({ exporter, sample, randomHex }: TracesOptions): Tr
   };
 }
 
-/** The context that is known beforehand; null if there is none. */
+/** The context derived from an id; null for a step that belongs to none. */
 function rootOf(step: TracedStep, turnId: string | null): SpanContext | null {
   if (step.kind === 'receive') return ofMessage(step.message);
   return turnId === null ? null : ofTurn(turnId);

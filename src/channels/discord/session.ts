@@ -147,8 +147,8 @@ export class GatewaySession {
 }
 
 /**
- * Tells Discord as received what is stored, and not what the library has seen: Discord keeps the rest for a resume, so the
- * next process hears what this one had not stored when it was killed.
+ * Acknowledges only stored events, not all that the library has received. Discord keeps the rest for a resume, so after a
+ * kill the next process receives them.
  */
 export class StoringShard extends WebSocketShard {
   constructor(
