@@ -113,7 +113,10 @@ async function begin(
     const args = [gatewayScript, 'start', '-c', `${name}.yaml`];
     subject.gateways.push(processes.startBot({ node, args, folder: home, onLog }));
     await saw(subject, n, /coterie is up|"event":"standby"/);
-    if (n === 0) await talk(subject, [1, 2], 10);
+    if (n === 0) {
+      await Promise.all(fakes.map((fake) => fake.connected()));
+      await talk(subject, [1, 2], 10);
+    }
     // It has lived for a lease when it asks the first for its share.
     else await saw(subject, n, /"event":"lease taken","lease":"channel:/);
   }

@@ -21,6 +21,8 @@ export interface Talk extends Answered {
 
 export interface TalkCalls {
   addresses(): { config: Record<string, unknown>; model: string };
+  /** Resolves when the platform tells somebody what people say. Nobody is told later what is said before. */
+  connected(): Promise<void>;
   /** Everybody waits for an answer before the next message; nobody begins one after this time. */
   talk(ask: { people: number[]; ms: number }): Promise<Talk>;
   close(): void;
@@ -28,6 +30,7 @@ export interface TalkCalls {
 
 interface Fake {
   config: Record<string, unknown>;
+  connected(): Promise<void>;
   say(person: number, text: string): void;
   /** What was sent since, and how much that is in all. */
   sentFrom(from: number): { to: number; text: string }[];
@@ -44,6 +47,8 @@ async function telegramFake(): Promise<Fake> {
   const telegram = await startFakeTelegram();
   return {
     config: { token: telegram.token, api_root: telegram.url, ...UNBOUNDED },
+    // Telegram keeps what nobody has fetched.
+    connected: async () => {},
     say: (person, text) => telegram.say({ from: { id: person, first_name: `Person ${person}` }, text }),
     sentFrom: (from) => telegram.sent.slice(from).map(({ chatId, text }) => ({ to: chatId, text })),
     until: telegram.until,
@@ -56,6 +61,7 @@ async function discordFake(): Promise<Fake> {
   const people = new Map<string, number>();
   return {
     config: { ...platform.config, ...UNBOUNDED },
+    connected: platform.connected,
     say(number, text) {
       const place = { kind: 'direct' as const, number };
       people.set(channelOf(place), number);
@@ -94,6 +100,7 @@ function takeNew(): { to: number; text: string }[] {
 
 const calls: TalkCalls = {
   addresses: () => ({ config: fake.config, model: model.url }),
+  connected: fake.connected,
 
   async talk({ people, ms }) {
     takeNew();
