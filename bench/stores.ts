@@ -51,8 +51,8 @@ async function oneMessage(store: Store, chatId: string): Promise<void> {
   const now = NOW + n;
   const sender = { id: 'telegram_1', name: 'Anna', administrator: false };
   const lease: Lease = { owner: 'bench', now, leaseMs: 60_000 };
-  await store.aliasOf(chatId);
-  await store.chat(chatId);
+  await store.chatOf(chatId);
+  await store.aliasOf(sender.id);
   await store.approvalOf({ chatId, senderId: sender.id });
   await store.question({ room: chatId, senderId: sender.id, now });
   const chat = { id: chatId, address: chatId, kind: 'group' as const, title: 'Garden' };

@@ -61,7 +61,10 @@ export async function checkAccess(
 ): Promise<AccessCheck> {
   const { store, rulesFor } = services;
   const { id: chatId, further: furtherChat } = await identifyChat(services, channel, chat);
-  const { id: senderId, further: furtherSender } = await identifyPerson(services, channel, sender);
+  const { id: senderId, further: furtherSender } = await identifyPerson(services, channel, sender, {
+    addresses: chat,
+    id: chatId,
+  });
   let entry: AccessDecision = 'enter';
   let isStranger = false;
   if (!sender.self || !isWithThemselves({ chat, sender })) {
@@ -137,7 +140,7 @@ export async function identifyChat(
     return null;
   };
   const id =
-    (await found(async (each) => (await store.aliasOf(each)) ?? ((await store.chat(each)) && each))) ??
+    (await found(store.chatOf)) ??
     (await found((each) => inFolder(services, each))) ??
     // If a new person has two ids, the one that an operator has approved.
     (await found(async (each) =>
@@ -161,12 +164,16 @@ async function inFolder({ store, chatFiles, log }: BaseServices, id: ChatId): Pr
   return found;
 }
 
-/** Records no alias. Runs for every message: a person with one address costs only one alias lookup. */
+/** Records no alias. Runs for every message: one in a direct chat whose id is the person's costs nothing here. */
 export async function identifyPerson(
   services: BaseServices,
   channel: string,
   addresses: Addresses,
+  chat: { addresses: Addresses; id: ChatId },
 ): Promise<Identified> {
+  const { address, otherAddress } = chat.addresses;
+  if (addresses.address === address && addresses.otherAddress === otherAddress)
+    return { id: chat.id, further: null };
   if (addresses.otherAddress !== undefined) return identifyChat(services, channel, addresses);
   const own = platformId(channel, addresses.address);
   return { id: (await services.store.aliasOf(own)) ?? own, further: null };

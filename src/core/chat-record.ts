@@ -25,6 +25,8 @@ export interface ChatStore {
   chat(id: ChatId): Promise<ChatRecord | null>;
   /** A copy of chat.yaml for fast lookup. */
   aliasOf(id: ChatId): Promise<ChatId | null>;
+  /** The chat that has this id, or had it before; null if none is stored. */
+  chatOf(id: ChatId): Promise<ChatId | null>;
   addAlias(id: ChatId, chatId: ChatId): Promise<void>;
   roomNow(room: RoomId): Promise<RoomNow>;
 }

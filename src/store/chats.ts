@@ -115,6 +115,9 @@ function* turnIn(sql: string, room: RoomId, round: GroupRound | null): db.Verb<R
   return askers.size === 0 ? null : { ...turn, askers: [...askers] };
 }
 
+const CHAT_OF = `
+  select coalesce((select chat_id from alias where id = @id), (select id from chat where id = @id)) as id`;
+
 export function chatStore(database: db.Database): ChatStore {
   return {
     chat: (id) =>
@@ -125,6 +128,10 @@ export function chatStore(database: db.Database): ChatStore {
     aliasOf: (id) =>
       database.look(function* () {
         return (yield* db.value<ChatId>('select chat_id from alias where id = ?', id)) ?? null;
+      }),
+    chatOf: (id) =>
+      database.look(function* () {
+        return (yield* db.value<ChatId | null>(CHAT_OF, { id })) ?? null;
       }),
     addAlias: (id, chatId) =>
       database.write(db.ACCESS, () => db.tell(upsert('alias', 'id', 'chatId'), { id, chatId })),

@@ -21,8 +21,11 @@ export interface Ask {
   readonly values: readonly unknown[];
 }
 
-/** Work on the database that returns `T`. It may run more than once, so it must have no other effect. */
-export type Verb<T> = Generator<Ask, T, unknown>;
+/**
+ * Work on the database that returns `T`. It may run more than once, so it must have no other effect. Of several
+ * statements at a time, it is handed the answers in their order.
+ */
+export type Verb<T> = Generator<Ask | readonly Ask[], T, unknown>;
 
 function asked(kind: Ask['kind'], sql: string, values: readonly unknown[]): Ask {
   return { kind, sql, values: values.every(isClean) ? values : values.map(cleaned) };
@@ -68,6 +71,14 @@ export function* value<T>(sql: string, ...values: unknown[]): Verb<T | undefined
 /** The first column of each row. */
 export function* column<T>(sql: string, ...values: unknown[]): Verb<T[]> {
   return ((yield asked('all', sql, values)) as Record<string, T>[]).map((row) => first<T>(row) as T);
+}
+
+/** The rows of queries that do not need each other's answers, in one exchange with a server. */
+export function* together<Rows extends unknown[]>(
+  queries: readonly string[],
+  ...values: unknown[]
+): Verb<{ [N in keyof Rows]: Rows[N][] }> {
+  return (yield queries.map((sql) => asked('all', sql, values))) as { [N in keyof Rows]: Rows[N][] };
 }
 
 /** The verb for each item, one after the other. */

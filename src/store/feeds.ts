@@ -11,7 +11,7 @@ import type { HeardFeed, HeardView } from '../core/recall.js';
 import type { HeardMessage } from '../core/transcript.js';
 import * as db from './db.js';
 import { batchEnd } from './sql.js';
-import { behindReset, findView, HEARD_COLUMNS, type HeardRow, toHeard } from './transcript.js';
+import { findView, HEARD_COLUMNS, type HeardRow, toHeard } from './transcript.js';
 
 /** Messages up to this one are forgotten by a persona of a room. */
 export const resetOf = (room: string, personaId: string) =>
@@ -53,12 +53,14 @@ const NEXT_VIEW = `
   select room_id as room, persona_id as personaId, ${resetOf('heard.room_id', 'heard.persona_id')} as resetAt
   from heard
   where (room_id, persona_id) > (@room, @personaId) order by room_id, persona_id limit 1`;
+const RESET = resetOf('@room', '@personaId');
 const SINCE = `
   select ${HEARD_COLUMNS}, author_kind <> 'persona' and exists (
     select 1 from turn where turn.id = message.turn_id and turn.state = 'running') as isTaken
   from heard join message on message.id = heard.message_id
   where heard.room_id = @room and persona_id = @personaId and addressed = @addressed
-    and (heard_after, message_id) > (@heardAfter, @messageId) and message_id > @resetAt
+    and (heard_after, message_id) > (@heardAfter, @messageId)
+    and heard_after >= ${RESET} and message_id > ${RESET}
   order by heard_after, message_id limit @most + 0`;
 const HEARD_ONCE = `
   select ${HEARD_COLUMNS}
@@ -82,13 +84,8 @@ function* heardViews(after: { room: RoomId; personaId: PersonaId } | null, most:
 
 function* heardSince(ask: Parameters<HeardFeed['heardSince']>[0]): db.Verb<HeardMessage[]> {
   const { room, personaId, addressed, after, most } = ask;
-  const view = yield* findView(room, personaId);
-  const from = { room, personaId, ...behindReset(view, after), resetAt: view.resetAt };
-  const rows = yield* db.all<HeardRow & { isTaken: number }>(SINCE, {
-    ...from,
-    most,
-    addressed: Number(addressed),
-  });
+  const asked = { room, personaId, ...after, most, addressed: Number(addressed) };
+  const rows = yield* db.all<HeardRow & { isTaken: number }>(SINCE, asked);
   // Stops at the messages of a running turn; they and all later ones follow at its end, so a cursor skips nothing.
   const taken = rows.findIndex(({ isTaken }) => isTaken === 1);
   return (taken < 0 ? rows : rows.slice(0, taken)).map(toHeard);
@@ -113,8 +110,8 @@ function* visible(
 
 export function recallFeed(database: db.Database): HeardFeed {
   return {
-    heardViews: (after, most) => database.read(() => heardViews(after, most)),
-    heardSince: (ask) => database.read(() => heardSince(ask)),
+    heardViews: (after, most) => database.look(() => heardViews(after, most)),
+    heardSince: (ask) => database.look(() => heardSince(ask)),
     visible: (scope, messageIds) => database.read(() => visible(scope, messageIds)),
   };
 }

@@ -305,8 +305,10 @@ const UNFILED = `
     case when changed > @after then entry end as entry, case when changed > @after then results end as results
   from journal where filed <> 'archive' order by n`;
 type UnfiledRow = Omit<EntryRow, 'entry'> & { n: number; id: string; isStale: number; entry: string | null };
+// No two changes have the same number.
 const FILE = `
-  update journal set filed = case changed when @changed then 'archive' else 'stale' end where n = @n`;
+  update journal set filed = case when number_in(changed, @changes) then 'archive' else 'stale' end
+  where number_in(n, @ns)`;
 
 export function journalStore(database: db.Database): JournalStore {
   return {
@@ -330,8 +332,9 @@ export function journalStore(database: db.Database): JournalStore {
       }));
     },
     filed: (entries) =>
-      database.write([], function* () {
-        for (const { n, changed } of entries) yield* db.tell(FILE, { n, changed });
+      database.write([], () => {
+        const changes = JSON.stringify(entries.map(({ changed }) => changed));
+        return db.tell(FILE, { changes, ns: JSON.stringify(entries.map(({ n }) => n)) });
       }),
   };
 }

@@ -209,28 +209,27 @@ const IS_OTHERS = 'lease_owner is not null and lease_owner <> @owner and lease_u
 /** Left by a dead process: an earlier one with our name, or one whose lease expired. */
 const IS_LEFT = '(lease_owner = @owner or lease_until <= @now)';
 
-/** The rooms with pending work, in this order. */
-const PENDING_ROOMS = [
-  `select room.id from turn join room on room.id = turn.room_id
+/** Commands, chats with deliveries, alarms, and the rooms with other pending work, in this order. */
+const PENDING = [
+  `select id, room_id as room from command
+    where finished_at is null and (state = 'waiting' or not (${IS_OTHERS}))
+    order by id`,
+  `select distinct chat_id as chat from outbox as entry
+    where finished_at is null and not exists (
+      select 1 from outbox
+      where outbox.chat_id = entry.chat_id and finished_at is null and state = 'sending' and ${IS_OTHERS})`,
+  `select waits_for as waitsFor, waits_until as at, room_id as room from turn
+    where waits_for is not null and state = 'suspended' and waits_until is not null`,
+  `select room.id as room from turn join room on room.id = turn.room_id
     where turn.state = 'running' and not (${IS_OTHERS}) order by crashes, started_at`,
-  `select room.id from turn join room on room.id = turn.room_id
+  `select room.id as room from turn join room on room.id = turn.room_id
     where turn.state in ('suspended', 'ready') and turn.state = 'ready' and not (${IS_OTHERS})`,
-  `select room.id from room where exchange is not null and not (${IS_OTHERS})`,
-  `select room_id from message join room on room.id = message.room_id
+  `select room.id as room from room where exchange is not null and not (${IS_OTHERS})`,
+  `select room_id as room from message join room on room.id = message.room_id
     where message.state = 'waiting' and not (${IS_OTHERS}) group by room_id order by min(message.id)`,
 ];
-const PENDING_COMMANDS = `
-  select id, room_id as room from command
-  where finished_at is null and (state = 'waiting' or not (${IS_OTHERS}))
-  order by id`;
-const PENDING_CHATS = `
-  select distinct chat_id from outbox as entry
-  where finished_at is null and not exists (
-    select 1 from outbox
-    where outbox.chat_id = entry.chat_id and finished_at is null and state = 'sending' and ${IS_OTHERS})`;
-const ALARMS = `
-  select waits_for as waitsFor, waits_until as at, room_id as room from turn
-  where waits_for is not null and state = 'suspended' and waits_until is not null`;
+type InRoom = { room: RoomId };
+type PendingRows = [PendingCommand, { chat: string }, Alarm & InRoom, InRoom, InRoom, InRoom, InRoom];
 
 const LEFT_ROOMS = `
   select room.id as room, fence, lease_owner as owner, turn.id as turnId
@@ -256,13 +255,15 @@ const FREE_ENTRIES = `
 
 function* pendingIn(channels: string[], ask: { owner: string; now: number }): db.Verb<Pending> {
   const isOurs = (id: string) => channels.includes(channelOf(id));
-  const rooms = (yield* db.each(PENDING_ROOMS, (sql) => db.column<RoomId>(sql, ask))).flat();
-  const alarms = (yield* db.all<Alarm & { room: RoomId }>(ALARMS)).filter(({ room }) => isOurs(room));
+  const found = yield* db.together<PendingRows>(PENDING, ask);
+  const [commands, chats, alarms, ...inRooms] = found;
+  const rooms = new Set(inRooms.flat().map(({ room }) => room));
+  const due = alarms.filter(({ room }) => isOurs(room));
   return {
-    rooms: [...new Set(rooms)].filter(isOurs),
-    commands: (yield* db.all<PendingCommand>(PENDING_COMMANDS, ask)).filter(({ room }) => isOurs(room)),
-    chats: (yield* db.column<string>(PENDING_CHATS, ask)).filter(isOurs),
-    alarms: alarms.map(({ waitsFor, at }) => ({ waitsFor, at })),
+    rooms: [...rooms].filter(isOurs),
+    commands: commands.filter(({ room }) => isOurs(room)),
+    chats: chats.map(({ chat }) => chat).filter(isOurs),
+    alarms: due.map(({ waitsFor, at }) => ({ waitsFor, at })),
   };
 }
 

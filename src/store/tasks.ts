@@ -128,6 +128,7 @@ const CLAIM_OF_PROGRAMS = claimOldest(`
 const CLAIM_DELEGATED = claimOldest(`
   select min(n) from task where ${IS_DELEGATED} and status = 'pending'
     and channel_in(chat_id, @channels)`);
+const ANY_PENDING = `select 1 from task where status = 'pending' limit 1`;
 const IS_HELD = `status = 'running' and lease_owner = @owner`;
 const RENEW = `update task set lease_until = @until where ${IS_HELD}`;
 const HELD = `select ${columns(OPEN_TASK)} from task where id = @id and ${IS_HELD}`;
@@ -221,7 +222,11 @@ export function taskStore(database: db.Database): TaskStore {
         const bodies = (yield* db.column<string>(EVENTS, id)).reverse();
         return bodies.map((body): TaskEvent => JSON.parse(body));
       }),
-    claimTask: (ask) => database.write(db.TASKS, () => claimTask(ask)),
+    async claimTask(ask) {
+      // Usually there is none: no transaction then.
+      const isAny = (await database.look(() => db.one(ANY_PENDING))) !== undefined;
+      return isAny ? database.write(db.TASKS, () => claimTask(ask)) : null;
+    },
     renewTasks: ({ owner, leaseMs, now }) =>
       database.write([], () => db.tell(RENEW, { owner, until: now + leaseMs })),
     runningTasks: (ask) =>

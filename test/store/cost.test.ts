@@ -60,10 +60,10 @@ async function oneMessage(n: number, chatId = CHAT) {
   await step(
     'door',
     (async () => {
-      await store.aliasOf(chatId);
+      await store.chatOf(chatId);
+      await store.aliasOf(ANN.id);
       await store.approvalOf({ chatId, senderId: ANN.id });
       await store.question({ room: chatId, senderId: ANN.id, now: NOW });
-      await store.chat(chatId);
     })(),
   );
   const chat = { id: chatId, address: '1', kind: 'group' as const, title: 'Chat' };

@@ -322,6 +322,7 @@ async function useEverything(store: Store): Promise<void> {
   await store.refuse({ id: 'test_ann' });
   await store.addAlias('test_lid', CHAT);
   await store.aliasOf('test_lid');
+  await store.chatOf('test_lid');
   await useViews(store);
   await putSetting(store, 'a', 'b');
   await putSetting(store, 'c', null);

@@ -58,7 +58,7 @@ async function deletionReceipt(
 ): Promise<Receipt> {
   const { id: chatId } = await identifyChat(services, channel, chat);
   if (sender === undefined) return { kind, chatId, platformMessageIds };
-  const { id: senderId } = await identifyPerson(services, channel, sender);
+  const { id: senderId } = await identifyPerson(services, channel, sender, { addresses: chat, id: chatId });
   return { kind, chatId, platformMessageIds, senderId };
 }
 

@@ -6,7 +6,7 @@
 import type { Client, QueryConfig, QueryResult } from 'pg';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
-import { gathered, type Verb, type Watched, type WorkedOn } from '../db.js';
+import { type Ask, gathered, type Verb, type Watched, type WorkedOn } from '../db.js';
 import { POSTGRES, spelled, watchedTable } from '../sql.js';
 import { farewell } from './faults.js';
 
@@ -79,12 +79,12 @@ function subjectsOf(of: WorkedOn): string[] {
   return all.flatMap((subject) => subject?.split('/')[0] ?? []);
 }
 
-/** Sends a statement. Those of one pass of the event loop leave together: a system call costs more than most of them. */
-function send(client: Client, statement: QueryConfig): Promise<QueryResult> {
+/** Sends a statement. Those of one pass of the event loop leave together: a packet costs both ends more than most of them. */
+export function send(client: Client, statement: QueryConfig): Promise<QueryResult> {
   const { stream } = client.connection;
   if (stream.writableCorked === 0) {
     stream.cork();
-    process.nextTick(() => stream.uncork());
+    setImmediate(() => stream.uncork());
   }
   return client.query(statement);
 }
@@ -94,22 +94,25 @@ export async function runVerb<T>(client: Client, verb: Verb<T>, course: Course):
   for (let answer: unknown; ; ) {
     const { done, value } = verb.next(answer);
     if (done) return value;
-    const statement = parse(value.sql);
-    const query = send(client, bind(statement, value.values)).then((result) => {
-      // A watcher that looks by a statement of its own would otherwise wake itself for ever.
-      if (statement.table !== null && result.rowCount) course.changed(statement.table);
-      return result;
-    });
-    if (value.kind === 'tell') {
+    if (isSeveral(value)) answer = await Promise.all(value.map((each) => answerTo(client, each, course)));
+    else if (value.kind !== 'tell') answer = await answerTo(client, value, course);
+    else {
       answer = undefined;
-      query.catch((error) => {
+      answerTo(client, value, course).catch((error) => {
         course.failed ??= error;
       });
-    } else {
-      const { rows, rowCount } = await query;
-      answer = value.kind === 'all' ? rows : value.kind === 'one' ? rows[0] : (rowCount ?? 0);
     }
   }
+}
+
+const isSeveral = (asked: Ask | readonly Ask[]): asked is readonly Ask[] => Array.isArray(asked);
+
+async function answerTo(client: Client, { kind, sql, values }: Ask, course: Course): Promise<unknown> {
+  const statement = parse(sql);
+  const { rows, rowCount } = await send(client, bind(statement, values));
+  // A watcher that looks by a statement of its own would otherwise wake itself for ever.
+  if (statement.table !== null && rowCount) course.changed(statement.table);
+  return kind === 'all' ? rows : kind === 'one' ? rows[0] : (rowCount ?? 0);
 }
 
 /** Runs writes as one transaction of the writer. Throws what failed first, or `UnknownCommit`. */

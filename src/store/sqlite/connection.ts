@@ -134,7 +134,7 @@ export function runVerb<T>(statements: Statements, verb: Verb<T>): T {
   for (let answer: unknown; ; ) {
     const { done, value } = verb.next(answer);
     if (done) return value;
-    answer = statements.answer(value);
+    answer = 'kind' in value ? statements.answer(value) : value.map(statements.answer);
   }
 }
 

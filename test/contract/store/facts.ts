@@ -112,6 +112,10 @@ export function factContract(under: StoreUnderTest): void {
     await under.store.addAlias('test_lid', CHAT);
     await under.store.addAlias('test_lid', 'test_2');
     expect(await under.store.aliasOf('test_lid')).toBe('test_2');
+    expect(await under.store.chatOf('test_lid')).toBe('test_2');
+    expect(await under.store.chatOf(CHAT)).toBeNull();
+    await receive(under.store, [message('t1', 'hi')]);
+    expect(await under.store.chatOf(CHAT)).toBe(CHAT);
   });
 
   it('remembers settings', async () => {
