@@ -76,7 +76,8 @@ function* setState(
 
 const ROOMS_HEARD = `
   select id from room where (id = @chatId or (id > @from and id < @upTo))
-    and exists (select 1 from heard where room_id = room.id and persona_id = @personaId)`;
+    -- An \`exists\` would be joined to all that the persona ever heard.
+    and (select 1 from heard where room_id = room.id and persona_id = @personaId limit 1) = 1`;
 const HEARD_OF = `
   select count(distinct message_id) from heard
   where ${IS_VIEW} and addressed in (0, 1) and heard_after >= @from
