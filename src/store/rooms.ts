@@ -255,8 +255,7 @@ const FREE_ENTRIES = `
 
 function* pendingIn(channels: string[], ask: { owner: string; now: number }): db.Verb<Pending> {
   const isOurs = (id: string) => channels.includes(channelOf(id));
-  const found = yield* db.together<PendingRows>(PENDING, ask);
-  const [commands, chats, alarms, ...inRooms] = found;
+  const [commands, chats, alarms, ...inRooms] = yield* db.together<PendingRows>(PENDING, ask);
   const rooms = new Set(inRooms.flat().map(({ room }) => room));
   const due = alarms.filter(({ room }) => isOurs(room));
   return {
