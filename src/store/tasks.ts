@@ -223,7 +223,7 @@ export function taskStore(database: db.Database): TaskStore {
         return bodies.map((body): TaskEvent => JSON.parse(body));
       }),
     async claimTask(ask) {
-      // Usually there is none: no transaction then.
+      // Most looks find no task, and a transaction costs more than this question.
       const isAny = (await database.look(() => db.one(ANY_PENDING))) !== undefined;
       return isAny ? database.write(db.TASKS, () => claimTask(ask)) : null;
     },
