@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { closeAccount, type Evidence, type FaultSpan, type GivenAnswer } from './account.js';
+import { fallen } from './store-evidence.js';
 
 const answer = (token: string, at: number, more: Partial<GivenAnswer> = {}): GivenAnswer => ({
   ...{ chat: 'c1', tokens: [token], at, cut: false, by: ['n1'] },
@@ -96,5 +97,19 @@ describe('the account of a chaos run', () => {
     ];
     for (const [changed, problem] of wrong)
       expect(problemsOf({ left: { ...left, ...changed } })).toEqual([problem]);
+  });
+});
+
+describe('a mark of the store', () => {
+  it('may rise, and falls only where a command has ended since the last look', () => {
+    const before = new Map();
+    const look = (mark: string, lowered: string) =>
+      fallen('a place', [{ name: 'c1', mark, lowered }], before);
+    expect(look('100', '1')).toEqual([]);
+    expect(look('90', '2'), 'a command lowered it').toEqual([]);
+    expect(look('1000', '2')).toEqual([]);
+    expect(look('990', '2')).toEqual(['a place fell from 1000 to 990: c1']);
+    expect(look('990', '2'), 'said once').toEqual([]);
+    expect(fallen('a place', [{ name: 'c2', mark: '1', lowered: '0' }], before), 'another').toEqual([]);
   });
 });

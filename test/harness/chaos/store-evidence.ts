@@ -4,7 +4,13 @@ import type { Evidence, Fate } from './account.js';
 import { type People, TOKENS_EACH, tokensIn } from './people.js';
 import type { World } from './world.js';
 
-type Marks = Map<string, number>;
+export interface Mark {
+  name: string;
+  mark: string | number;
+  /** How many ended commands may have lowered it. */
+  lowered: string | number;
+}
+export type Marks = Map<string, Mark>;
 
 export interface Invariants {
   /** Says what does not hold. */
@@ -12,34 +18,39 @@ export interface Invariants {
 }
 
 const RUNNING_TWICE = `select room_id as name from turn where state = 'running' group by room_id having count(*) > 1`;
-const FENCES = `
-  select 'lease ' || name as name, fence as mark from lease union all select 'room ' || id, fence from room`;
-const HEARD = `
-  select room_id || ' ' || persona_id || ' ' || addressed as name, max(heard_after) as mark
-  from heard group by room_id, persona_id, addressed`;
+const RISING = {
+  'a fence': `
+    select 'lease ' || name as name, fence as mark, 0 as lowered from lease
+    union all select 'room ' || id, fence, 0 from room`,
+  'the newest message': 'select id as name, newest_message as mark, 0 as lowered from room',
+  // `/reset` and `/stop` take back the hearing of what came after them, and it is heard again.
+  'the place of what was heard': `
+    select room_id || ' ' || persona_id || ' ' || addressed as name, max(heard_after) as mark, (
+        select count(*) from command
+        where command.room_id = heard.room_id and name in ('reset', 'stop') and state = 'done') as lowered
+    from heard group by room_id, persona_id, addressed`,
+};
+
+/** Marks that are lower than before, though no command has lowered them since. They are remembered for the next look. */
+export function fallen(what: string, rows: readonly Mark[], before: Marks): string[] {
+  return rows.flatMap((row) => {
+    const { name, mark, lowered } = row;
+    const { mark: was, lowered: times } = before.get(name) ?? { mark: Number.NEGATIVE_INFINITY, lowered: 0 };
+    before.set(name, row);
+    const isLower = Number(mark) < Number(was) && Number(lowered) === Number(times);
+    return isLower ? [`${what} fell from ${was} to ${mark}: ${name}`] : [];
+  });
+}
 
 export function watchInvariants(world: World): Invariants {
-  const fences: Marks = new Map();
-  const heard: Marks = new Map();
-
-  async function fallen(what: string, sql: string, marks: Marks): Promise<string[]> {
-    const rows = await world.query<{ name: string; mark: string }>(sql);
-    return rows.flatMap(({ name, mark }) => {
-      const before = marks.get(name) ?? Number.NEGATIVE_INFINITY;
-      marks.set(name, Number(mark));
-      return Number(mark) < before ? [`${what} fell from ${before} to ${mark}: ${name}`] : [];
-    });
-  }
-
+  const watched = Object.entries(RISING).map(([what, sql]) => ({ what, sql, marks: new Map() as Marks }));
   return {
     async check() {
       const twice = await world.query<{ name: string }>(RUNNING_TWICE);
-      return [
-        ...twice.map(({ name }) => `two turns run in ${name}`),
-        ...(await fallen('a fence', FENCES, fences)),
-        ...(await fallen('the place of what was heard', HEARD, heard)),
-        ...(await heldTwice(world)),
-      ];
+      const found = twice.map(({ name }) => `two turns run in ${name}`);
+      for (const { what, sql, marks } of watched)
+        found.push(...fallen(what, await world.query<Mark>(sql), marks));
+      return [...found, ...(await heldTwice(world))];
     },
   };
 }
