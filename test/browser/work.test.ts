@@ -137,7 +137,9 @@ describe('the plan', () => {
     await page.getByRole('checkbox', { name: 'step 3', exact: true }).check();
     await page.getByRole('checkbox', { name: 'step 3', exact: true }).uncheck();
     await page.getByRole('button', { name: 'Show all 4500 steps' }).click();
-    const last = page.getByRole('checkbox', { name: 'step 4999', exact: true });
+    // By role and name, a look at so many takes seconds.
+    const last = page.locator('input[type=checkbox]').last();
+    expect(await last.ariaSnapshot()).toContain('"step 4999"');
     await last.focus();
     await page.keyboard.press('Space');
     expect(await last.isChecked()).toBe(true);
@@ -151,7 +153,7 @@ describe('the plan', () => {
     const typing = Date.now();
     await page.keyboard.type('!');
     expect(Date.now() - typing).toBeLessThan(1_000);
-    expect(await page.getByRole('checkbox', { name: 'one more!' }).isChecked()).toBe(true);
+    expect(await last.ariaSnapshot()).toBe('- checkbox "one more!" [checked]');
     await page.keyboard.press('Control+s');
     await saved(page);
     expect(await plan()).toBe(`${after}\r\n- [X] one more!`);
@@ -362,30 +364,28 @@ describe('artifacts', () => {
   });
 });
 
-describe('on any screen', () => {
-  const PLACES = [
-    'plan',
-    'memory',
-    'tasks',
-    'artifacts',
-    'artifacts/by-hand/paper',
-    'artifacts/by-hand/long',
-  ];
+describe('on any screen nothing is in the way of anybody, in the light and in the dark, of', () => {
+  beforeAll(() => putPlan(`# Garden ${'x'.repeat(200)}\n\n- [x] sow\n  - [ ] water ${'y'.repeat(300)}\n`));
 
-  it('nothing is in the way of anybody, in the light and in the dark', async () => {
-    await putPlan(`# Garden ${'x'.repeat(200)}\n\n- [x] sow\n  - [ ] water ${'y'.repeat(300)}\n`);
+  it.each([
+    ['a plan', 'plan'],
+    ['memory', 'memory'],
+    ['tasks', 'tasks'],
+    ['artifacts', 'artifacts'],
+    ['a paper', 'artifacts/by-hand/paper'],
+    ['a long text', 'artifacts/by-hand/long'],
+    ['a task', 'tasks/ID'],
+  ])('%s', async (_, place) => {
     const looked = (await allTasks()).find(({ goal }) => goal.startsWith('look around'));
-    for (const place of [...PLACES, `tasks/${looked?.id}`]) {
-      const page = await open(`#/work/${place}`, { viewport: { width: 320, height: 700 } });
-      await page.getByRole('tabpanel').locator('h2:visible, textarea:visible').first().waitFor();
-      await page.waitForLoadState('networkidle');
-      for (const width of [320, 1280]) {
-        await page.setViewportSize({ width, height: 700 });
-        expect(await page.evaluate(TOO_WIDE), `${place} at ${width}`).toBe(0);
-        expect(await seriousFaults(page), `${place} at ${width}`).toEqual([]);
-      }
-      await page.context().close();
-      opened.pop();
+    const page = await open(`#/work/${place.replace('ID', looked?.id ?? '')}`, {
+      viewport: { width: 320, height: 700 },
+    });
+    await page.getByRole('tabpanel').locator('h2:visible, textarea:visible').first().waitFor();
+    await page.waitForLoadState('networkidle');
+    for (const width of [320, 1280]) {
+      await page.setViewportSize({ width, height: 700 });
+      expect(await page.evaluate(TOO_WIDE), `at ${width}`).toBe(0);
+      expect(await seriousFaults(page), `at ${width}`).toEqual([]);
     }
   });
 });
