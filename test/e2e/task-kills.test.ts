@@ -7,7 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { EventSource } from 'undici';
+import { EventSource } from 'eventsource';
 import { afterEach, expect, it } from 'vitest';
 import type { JournalEntry, MattTurn } from '../../src/core/journal.js';
 import { listen } from '../fakes/http-server.js';
@@ -228,8 +228,13 @@ it('a client that follows a task goes on after the gateway was killed, and asks 
       if ('data' in event) heard.push(`${name} ${JSON.parse(String(event.data)).status ?? ''}`);
     });
   }
+  let refusals = 0;
+  source.onerror = ({ message }) => {
+    if (message?.includes('ECONNREFUSED')) refusals += 1;
+  };
   await eventually(() => heard.includes('status running'), 'it is followed');
   await first.stop('SIGKILL');
+  await eventually(() => refusals > 0, 'it asks while nobody is there');
   isHanging = false;
   const second = await on.start();
   await eventually(() => source.readyState === EventSource.CLOSED, 'it asks no more');
