@@ -5,18 +5,9 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Store } from '../../src/core/store.js';
-import {
-  ANN,
-  begun,
-  chatAt,
-  delivery,
-  finishWith,
-  lease,
-  message,
-  NOW,
-  receive,
-} from '../contract/store/words.js';
+import { NOW } from '../contract/store/words.js';
 import { describeWithPostgres, type PostgresServer, startPostgres } from '../harness/postgres.js';
+import { oneMessage } from './one-message.js';
 import { openPostgres } from './place.js';
 
 const FEW = 60;
@@ -44,7 +35,7 @@ describeWithPostgres('with a PostgreSQL of its own', () => {
     const place = await openPostgres(server);
     const before = await rowsRead(place.url);
     const store = await place.open();
-    for (let n = 0; n < messages; n++) await oneMessage(store, `test_${n}`, n);
+    for (let n = 0; n < messages; n++) await messageAndLooks(store, `test_${n}`, n);
     await store.close();
     const after = await rowsRead(place.url);
     await place.remove();
@@ -56,22 +47,10 @@ describeWithPostgres('with a PostgreSQL of its own', () => {
   });
 });
 
-/** As the route asks for it. */
-async function oneMessage(store: Store, chatId: string, n: number): Promise<void> {
-  const id = `${chatId} ${n}`;
-  await store.chatOf(chatId);
-  await store.approvalOf({ chatId, senderId: ANN.id });
-  await store.question({ room: chatId, senderId: ANN.id, now: NOW });
-  await receive(store, [message(id, 'hi', { chat: chatAt(chatId) })]);
-  const turn = await begun(store, id, { room: chatId });
-  await store.window({ room: chatId, personaId: 'default', limit: 20, overheard: 9, except: [] });
+/** With the looks that other parts of the gateway take because of it. */
+async function messageAndLooks(store: Store, chatId: string, n: number): Promise<void> {
+  await oneMessage(store, n, chatId);
   await store.roomsHeard(chatId, 'default');
-  const ended = await finishWith(store, turn, id, {
-    deliveries: [delivery(`turn:${id}`, 'x')],
-    send: lease(),
-  });
-  const first = ended === 'lost' ? null : ended.first;
-  await store.settle(first?.id ?? 0, { kind: 'sent', platformMessageId: `p${id}` }, NOW);
   await store.readRoom(chatId, 'me', NOW);
   await store.pending({ owner: 'me', channels: ['test'], now: NOW });
   const [view] = await store.heardViews({ room: chatId, personaId: '' }, 1);
