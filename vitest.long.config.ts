@@ -13,6 +13,6 @@ export default defineConfig({
     env: { COTERIE_LONG: '1' },
     testTimeout: 30 * 60_000,
     hookTimeout: 120_000,
-    maxWorkers: 1,
+    maxWorkers: 2,
   },
 });
