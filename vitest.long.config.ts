@@ -14,5 +14,7 @@ export default defineConfig({
     testTimeout: 30 * 60_000,
     hookTimeout: 120_000,
     maxWorkers: 2,
+    // Of one file: the kills on each platform mostly wait.
+    maxConcurrency: 3,
   },
 });

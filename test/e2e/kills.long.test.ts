@@ -21,7 +21,7 @@ const PLATFORMS: [string, () => Promise<Platform>][] = [
   ['WhatsApp', whatsappPlatform],
 ];
 
-it.each(PLATFORMS)(
+it.concurrent.each(PLATFORMS)(
   'answers every message on %s once and in order after sixty ends of the process, at least five in each step',
   async (_name, platform) => endsAll(await platform()),
   1_200_000,
@@ -34,7 +34,7 @@ it.concurrent.each(PLATFORMS)(
 );
 
 describeWithPostgres('on PostgreSQL', () => {
-  it('the same on Telegram', async () => {
+  it.concurrent('the same on Telegram', async () => {
     const server = await startPostgres();
     try {
       await endsAll(await telegramPlatform(), { url: await server.emptyDatabase() });
