@@ -331,7 +331,7 @@ const CEILINGS = {
 
 /** Of the page, without styles and texts. */
 const PAGE_CEILINGS = {
-  lines: 8_315,
+  lines: 8_320,
   longestFile: 285,
   functionsOver80: 5,
 };

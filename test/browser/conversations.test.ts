@@ -12,6 +12,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { RowPage } from '../../src/board/protocol.js';
 import { type ChatBody, type FakeModel, lastUserText, startFakeModel } from '../fakes/model.js';
 import { eventually, type Home, makeHome, type Running, run } from '../harness/gateway.js';
+import { pause } from '../harness/random.js';
 
 const SCRIPT = `<script>document.title = 'taken'</script><img src=x onerror="document.title = 'taken'">`;
 const LONG = `# Mine\n${'long words '.repeat(25_000)}`;
@@ -178,6 +179,28 @@ it('goes to the first, to a day, and to the newest of a long conversation', asyn
   await page.waitForURL(/around=/);
   await page.locator('.log-row.found').waitFor();
 }, 60_000);
+
+it('keeps every letter of a search, whenever the address takes up what is typed', async () => {
+  const page = await open('#/conversations');
+  const search = page.getByRole('searchbox', { name: 'Search' });
+  const isInAddress = (words: string) => page.waitForURL((at) => at.hash.endsWith(`?q=${words}`));
+  await search.pressSequentially('creme ');
+  await isInAddress('creme');
+  await pause(300);
+  // More is typed at the moment in which the address changes.
+  await page.evaluate(`addEventListener('hashchange', () => {
+    const field = document.querySelector('input[type=search]');
+    field.setRangeText('lee', field.value.length, field.value.length, 'end');
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+  }, { once: true })`);
+  await search.pressSequentially('bru');
+  await isInAddress('creme+brulee');
+  expect(await search.inputValue()).toBe('creme brulee');
+  await page.goto(`${url}/#/conversations?q=tarte`);
+  await expect.poll(() => search.inputValue()).toBe('tarte');
+  await page.goBack();
+  await expect.poll(() => search.inputValue()).toBe('creme brulee');
+});
 
 it('searches in all conversations and leads to the message, marked', async () => {
   const texts = Array.from({ length: 900 }, (_, n) => (n === 300 ? `Crème brûlée ${SCRIPT}` : `filler ${n}`));

@@ -1,5 +1,5 @@
 /** All conversations, the newest first; or what a search in them found. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ConversationItem, FoundRow } from '../../../src/board/protocol.ts';
 import { useTexts } from '../app.ts';
 import { chatName } from '../kit/chats.ts';
@@ -17,20 +17,23 @@ export function List() {
   const { conversations: texts } = useTexts();
   const query = place.value.values.q ?? '';
   const [typed, setTyped] = useState(query);
-  useEffect(() => setTyped(query), [query]);
+  // The address does not give back the words that this field put there: more may have been typed since.
+  const put = useRef(query);
+  useEffect(() => {
+    if (query !== put.current) setTyped(query);
+    put.current = query;
+  }, [query]);
   useEffect(() => {
     if (typed.trim() === query.trim()) return;
-    const later = setTimeout(() => goTo({ q: typed.trim() }, true), TYPED_MS);
+    const later = setTimeout(() => {
+      put.current = typed.trim();
+      goTo({ q: put.current }, true);
+    }, TYPED_MS);
     return () => clearTimeout(later);
   }, [typed, query]);
   return (
     <div class="finder">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          goTo({ q: typed.trim() }, true);
-        }}
-      >
+      <form onSubmit={(event) => event.preventDefault()}>
         <input
           data-slash
           type="search"
