@@ -105,7 +105,9 @@ test('where the session is over, a new one begins, and messages are fetched and 
     discord.settings.sessionMemoryMs = 0;
     await on.start();
     await eventually(() => on.answers(DIRECT, 'gap') > 0, 'the message is answered');
-    expect(discord.sessions()).toMatchObject({ identified: 2, resumed: 0, refused: 1 });
+    // On a busy machine the first may arrive so late that the second comes too soon, and is begun again.
+    const { identified, resumed, refused, tooSoon } = discord.sessions();
+    expect([identified, resumed, refused - tooSoon]).toEqual([2, 0, 1]);
     platform.say({ from: ANNA, in: DIRECT, text: 'answer live' });
     await eventually(() => on.answers(DIRECT, 'live') > 0, 'and what is said now');
     expect(on.texts(DIRECT)).toHaveLength(3);
