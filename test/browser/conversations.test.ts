@@ -186,6 +186,7 @@ it('keeps every letter of a search, whenever the address takes up what is typed'
   const isInAddress = (words: string) => page.waitForURL((at) => at.hash.endsWith(`?q=${words}`));
   await search.pressSequentially('creme ');
   await isInAddress('creme');
+  // A moment in which the address, which has no space at its end, could take that of the field away.
   await pause(300);
   // More is typed at the moment in which the address changes.
   await page.evaluate(`addEventListener('hashchange', () => {

@@ -377,7 +377,7 @@ describe('on any screen nothing is in the way of anybody, in the light and in th
     ['a task', 'tasks/ID'],
   ])('%s', async (_, place) => {
     const looked = (await allTasks()).find(({ goal }) => goal.startsWith('look around'));
-    const page = await open(`#/work/${place.replace('ID', looked?.id ?? '')}`, {
+    const page = await open(`#/work/${place.replace('ID', String(looked?.id))}`, {
       viewport: { width: 320, height: 700 },
     });
     await page.getByRole('tabpanel').locator('h2:visible, textarea:visible').first().waitFor();

@@ -5,7 +5,7 @@ import type { Store } from '../../src/core/store.js';
 import { migrate } from '../../src/store/migrate.js';
 import { storeOn } from '../../src/store/open.js';
 import { connect, type SqliteDatabase } from '../../src/store/sqlite/connection.js';
-import { CHAT, message, NOW } from '../contract/store/words.js';
+import { CHAT, chatAt, message, receive } from '../contract/store/words.js';
 import { oneMessage } from './one-message.js';
 import { MIGRATIONS, openHere, type Place } from './place.js';
 
@@ -71,12 +71,6 @@ it('chats that are busy at once commit together', async () => {
   const chats = Array.from({ length: 20 }, (_, n) => `test_${n}`);
   for (let n = 0; n < 2; n++) await Promise.all(chats.map((id) => oneMessage(store, n, id)));
   count();
-  await Promise.all(
-    chats.map((id) => {
-      const chat = { id, address: '1', kind: 'group' as const, title: 'Chat' };
-      const receipts = [message('9', 'hi', { chat })];
-      return store.receive({ channel: 'test', account: 'bot', now: NOW, receipts });
-    }),
-  );
+  await Promise.all(chats.map((id) => receive(store, [message('9', 'hi', { chat: chatAt(id) })])));
   expect(ran.filter((sql) => sql.startsWith('BEGIN'))).toHaveLength(1);
 });

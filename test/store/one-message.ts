@@ -10,10 +10,11 @@ import {
   looked,
   message,
   NOW,
+  receive,
 } from '../contract/store/words.js';
 
 /** Called with each step of the route in turn. */
-export type EachStep = <T>(name: string, step: () => Promise<T>) => Promise<T>;
+type EachStep = <T>(name: string, step: () => Promise<T>) => Promise<T>;
 
 const runIt: EachStep = (_, step) => step();
 
@@ -26,9 +27,7 @@ export async function oneMessage(store: Store, n: number, chatId: string, each =
     await store.question({ room: chatId, senderId: ANN.id, now: NOW });
   });
   const receipts = [message(`${n}`, 'hi', { chat: chatAt(chatId) })];
-  await each('receive', () =>
-    store.receive({ channel: 'test', account: 'bot', now: NOW, cursor: `${n}`, receipts }),
-  );
+  await each('receive', () => receive(store, receipts, { cursor: `${n}` }));
   const seen = await each('look', () => looked(store, chatId));
   const turn = await each('begin', () => begin(store, seen, turnId));
   const except = seen.waiting.map(({ id }) => id);

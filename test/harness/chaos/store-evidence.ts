@@ -4,13 +4,13 @@ import type { Evidence, Fate } from './account.js';
 import { type People, TOKENS_EACH, tokensIn } from './people.js';
 import type { World } from './world.js';
 
-export interface Mark {
+interface Mark {
   name: string;
   mark: string | number;
   /** How many ended commands may have lowered it. */
   lowered: string | number;
 }
-export type Marks = Map<string, Mark>;
+type Marks = Map<string, Mark>;
 
 export interface Invariants {
   /** Says what does not hold. */
