@@ -1,8 +1,9 @@
 /** The place Chat in a real browser, before the real gateway: by role and name, as a reader's software would use it. */
-import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type FakeModel, lastUserText, type ModelScript, startFakeModel } from '../fakes/model.js';
 import { eventually, type Home, makeHome, type Running, run } from '../harness/gateway.js';
+import { describeInChromium, launchChromium } from './board.js';
 
 let browser: Browser;
 let model: FakeModel;
@@ -14,7 +15,7 @@ const pages: Page[] = [];
 const faults: string[] = [];
 
 beforeAll(async () => {
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium' });
+  browser = await launchChromium();
 }, 60_000);
 afterAll(() => browser?.close());
 beforeEach(async () => {
@@ -72,7 +73,7 @@ function halves(first: string, rest: string): { script: ModelScript; go(): void 
   return { script: { text, chunkSize: first.length, hold: { after: 1, until } }, go };
 }
 
-describe('a conversation on the page', () => {
+describeInChromium('a conversation on the page', () => {
   it('shows an answer growing, busy until its end, with what is finished left in place', async () => {
     const { script, go } = halves('One is done.\n\n```js\nconst a = 1;\n```\n\nAnd th', 'en the end.');
     model.reply(script);
@@ -168,7 +169,7 @@ describe('a conversation on the page', () => {
   });
 });
 
-describe('a button below a message', () => {
+describeInChromium('a button below a message', () => {
   it('that the gateway does not take says so, and works when pressed again', async () => {
     const { page, field, log } = await open();
     await page.request.post(`${url}/api/board/chats/board_main/personas`, {
@@ -187,7 +188,7 @@ describe('a button below a message', () => {
   });
 });
 
-describe('files of a message', () => {
+describeInChromium('files of a message', () => {
   it('go all, and with it: it waits for those that are still on their way', async () => {
     const { page, field, log } = await open();
     let go = () => {};
@@ -241,7 +242,7 @@ describe('files of a message', () => {
   });
 });
 
-describe('a message that is typed while the gateway is away', () => {
+describeInChromium('a message that is typed while the gateway is away', () => {
   it('waits in the browser, over a reload, and arrives once', async () => {
     const { page, field, log } = await open();
     await say(field, 'before');
@@ -270,7 +271,7 @@ describe('a message that is typed while the gateway is away', () => {
   });
 });
 
-describe('personas and commands', () => {
+describeInChromium('personas and commands', () => {
   it('makes a persona, which becomes the one that answers, and changes back by keys alone', async () => {
     const { page, field, log } = await open();
     const plus = page.getByRole('button', { name: 'New persona' });
@@ -314,7 +315,7 @@ describe('personas and commands', () => {
   });
 });
 
-describe('the page on any screen', () => {
+describeInChromium('the page on any screen', () => {
   it('needs no sideways scrolling at 320 px, nor with letters twice as large', async () => {
     model.reply(`A \`word\` ${'x'.repeat(300)}\n\n| a | b |\n|---|---|\n| ${'y'.repeat(200)} | z |`);
     const { page, field, log } = await open({ viewport: { width: 320, height: 640 } });

@@ -1,18 +1,13 @@
 /** The place Conversations in a real browser: a real gateway, whose words are as hostile as people can make them. */
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import {
-  type Browser,
-  type BrowserContextOptions,
-  type ConsoleMessage,
-  chromium,
-  type Page,
-} from 'playwright-core';
+import type { Browser, BrowserContextOptions, ConsoleMessage, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { RowPage } from '../../src/board/protocol.js';
 import { type ChatBody, type FakeModel, lastUserText, startFakeModel } from '../fakes/model.js';
 import { eventually, type Home, makeHome, type Running, run } from '../harness/gateway.js';
 import { pause } from '../harness/random.js';
+import { describeInChromium, launchChromium } from './board.js';
 
 const SCRIPT = `<script>document.title = 'taken'</script><img src=x onerror="document.title = 'taken'">`;
 const LONG = `# Mine\n${'long words '.repeat(25_000)}`;
@@ -46,7 +41,7 @@ beforeAll(async () => {
   });
   gateway = run(home);
   url = await gateway.url();
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium' });
+  browser = await launchChromium();
 }, 60_000);
 afterAll(async () => {
   await browser?.close();
@@ -136,167 +131,175 @@ const linkTo = (page: Page, room: string) => list(page).locator(`a[href^='#/conv
 const results = (page: Page) => page.getByRole('list', { name: 'Results' });
 const log = (page: Page) => page.getByRole('log', { name: 'Conversation' });
 
-it('lists all channels, follows them live, and leads to each', async () => {
-  seed([
-    { chat: 'telegram_-100', title: `Garden ${SCRIPT}`, texts: [`hello ${SCRIPT}`, 'the tomatoes are ripe'] },
-    { chat: 'telegram_-100', title: '', thread: '45', texts: ['in a thread'] },
-    ...Array.from({ length: 60 }, (_, n) => ({ chat: `telegram_${n}`, title: '', texts: [`number ${n}`] })),
-  ]);
-  await say(`good morning ${SCRIPT}`);
-  const page = await open('#/conversations');
-  await list(page).getByRole('listitem').nth(49).waitFor();
-  expect(await list(page).getByRole('listitem').count()).toBe(50);
-  await page.getByRole('button', { name: 'More' }).click();
-  await list(page)
-    .getByRole('link', { name: `Garden ${SCRIPT} › 45`, exact: true })
-    .waitFor();
-  expect(await list(page).getByRole('listitem').count()).toBe(63);
-  expect(await page.getByRole('heading', { level: 1 }).allInnerTexts()).toEqual(['Conversations']);
-  const first = list(page).getByRole('listitem').first();
-  await say('what is new?');
-  await eventually(
-    async () => (await first.textContent())?.includes('I heard'),
-    'the newest line in the list',
-  );
-  expect(await list(page).getByRole('listitem').count()).toBe(63);
-  await list(page).getByRole('link', { name: 'telegram_7', exact: true }).click();
-  await log(page).getByText('number 7').waitFor();
-  expect(await log(page).getByRole('button').count()).toBe(0);
-}, 60_000);
+describeInChromium('the place Conversations', () => {
+  it('lists all channels, follows them live, and leads to each', async () => {
+    seed([
+      {
+        chat: 'telegram_-100',
+        title: `Garden ${SCRIPT}`,
+        texts: [`hello ${SCRIPT}`, 'the tomatoes are ripe'],
+      },
+      { chat: 'telegram_-100', title: '', thread: '45', texts: ['in a thread'] },
+      ...Array.from({ length: 60 }, (_, n) => ({ chat: `telegram_${n}`, title: '', texts: [`number ${n}`] })),
+    ]);
+    await say(`good morning ${SCRIPT}`);
+    const page = await open('#/conversations');
+    await list(page).getByRole('listitem').nth(49).waitFor();
+    expect(await list(page).getByRole('listitem').count()).toBe(50);
+    await page.getByRole('button', { name: 'More' }).click();
+    await list(page)
+      .getByRole('link', { name: `Garden ${SCRIPT} › 45`, exact: true })
+      .waitFor();
+    expect(await list(page).getByRole('listitem').count()).toBe(63);
+    expect(await page.getByRole('heading', { level: 1 }).allInnerTexts()).toEqual(['Conversations']);
+    const first = list(page).getByRole('listitem').first();
+    await say('what is new?');
+    await eventually(
+      async () => (await first.textContent())?.includes('I heard'),
+      'the newest line in the list',
+    );
+    expect(await list(page).getByRole('listitem').count()).toBe(63);
+    await list(page).getByRole('link', { name: 'telegram_7', exact: true }).click();
+    await log(page).getByText('number 7').waitFor();
+    expect(await log(page).getByRole('button').count()).toBe(0);
+  }, 60_000);
 
-it('goes to the first, to a day, and to the newest of a long conversation', async () => {
-  seed([
-    { chat: 'telegram_long', title: 'Long', texts: Array.from({ length: 3_000 }, (_, n) => `line ${n}.`) },
-  ]);
-  const page = await open('#/conversations/telegram_long');
-  await log(page).getByText('line 2999.').waitFor();
-  await page.getByRole('button', { name: 'First' }).click();
-  await log(page).getByText('line 0.', { exact: true }).waitFor();
-  await page.getByRole('button', { name: 'Newest' }).click();
-  await log(page).getByText('line 2999.').waitFor();
-  const day = await log(page).getByRole('article').first().locator('time').first().getAttribute('datetime');
-  await page.getByLabel('Go to date').fill(day?.slice(0, 10) ?? '');
-  await page.waitForURL(/around=/);
-  await page.locator('.log-row.found').waitFor();
-}, 60_000);
+  it('goes to the first, to a day, and to the newest of a long conversation', async () => {
+    seed([
+      { chat: 'telegram_long', title: 'Long', texts: Array.from({ length: 3_000 }, (_, n) => `line ${n}.`) },
+    ]);
+    const page = await open('#/conversations/telegram_long');
+    await log(page).getByText('line 2999.').waitFor();
+    await page.getByRole('button', { name: 'First' }).click();
+    await log(page).getByText('line 0.', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Newest' }).click();
+    await log(page).getByText('line 2999.').waitFor();
+    const day = await log(page).getByRole('article').first().locator('time').first().getAttribute('datetime');
+    await page.getByLabel('Go to date').fill(day?.slice(0, 10) ?? '');
+    await page.waitForURL(/around=/);
+    await page.locator('.log-row.found').waitFor();
+  }, 60_000);
 
-it('keeps every letter of a search, whenever the address takes up what is typed', async () => {
-  const page = await open('#/conversations');
-  const search = page.getByRole('searchbox', { name: 'Search' });
-  const isInAddress = (words: string) => page.waitForURL((at) => at.hash.endsWith(`?q=${words}`));
-  await search.pressSequentially('creme ');
-  await isInAddress('creme');
-  // A moment in which the address, which has no space at its end, could take that of the field away.
-  await pause(300);
-  // More is typed at the moment in which the address changes.
-  await page.evaluate(`addEventListener('hashchange', () => {
-    const field = document.querySelector('input[type=search]');
-    field.setRangeText('lee', field.value.length, field.value.length, 'end');
-    field.dispatchEvent(new Event('input', { bubbles: true }));
-  }, { once: true })`);
-  await search.pressSequentially('bru');
-  await isInAddress('creme+brulee');
-  expect(await search.inputValue()).toBe('creme brulee');
-  await page.goto(`${url}/#/conversations?q=tarte`);
-  await expect.poll(() => search.inputValue()).toBe('tarte');
-  await page.goBack();
-  await expect.poll(() => search.inputValue()).toBe('creme brulee');
+  it('keeps every letter of a search, whenever the address takes up what is typed', async () => {
+    const page = await open('#/conversations');
+    const search = page.getByRole('searchbox', { name: 'Search' });
+    const isInAddress = (words: string) => page.waitForURL((at) => at.hash.endsWith(`?q=${words}`));
+    await search.pressSequentially('creme ');
+    await isInAddress('creme');
+    // A moment in which the address, which has no space at its end, could take that of the field away.
+    await pause(300);
+    // More is typed at the moment in which the address changes.
+    await page.evaluate(`addEventListener('hashchange', () => {
+      const field = document.querySelector('input[type=search]');
+      field.setRangeText('lee', field.value.length, field.value.length, 'end');
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+    }, { once: true })`);
+    await search.pressSequentially('bru');
+    await isInAddress('creme+brulee');
+    expect(await search.inputValue()).toBe('creme brulee');
+    await page.goto(`${url}/#/conversations?q=tarte`);
+    await expect.poll(() => search.inputValue()).toBe('tarte');
+    await page.goBack();
+    await expect.poll(() => search.inputValue()).toBe('creme brulee');
+  });
+
+  it('searches in all conversations and leads to the message, marked', async () => {
+    const texts = Array.from({ length: 900 }, (_, n) =>
+      n === 300 ? `Crème brûlée ${SCRIPT}` : `filler ${n}`,
+    );
+    seed([{ chat: 'telegram_food', title: 'Food', texts }]);
+    const page = await open('#/conversations');
+    await list(page).getByRole('link', { name: 'Food' }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('creme BRULEE');
+    await results(page)
+      .getByRole('link', { name: /Food.*Crème brûlée/ })
+      .click();
+    const found = log(page).getByRole('article').filter({ hasText: 'Crème brûlée' });
+    await found.waitFor();
+    await page.locator('.log-row.found').filter({ hasText: 'Crème brûlée' }).waitFor();
+    expect(await found.evaluate((row) => row.getBoundingClientRect().top)).toBeGreaterThan(50);
+    expect(await found.evaluate((row) => row.getBoundingClientRect().bottom)).toBeLessThan(800);
+    await page.reload();
+    await page.locator('.log-row.found').filter({ hasText: 'Crème brûlée' }).waitFor();
+    expect(await page.getByRole('searchbox', { name: 'Search' }).inputValue()).toBe('creme BRULEE');
+    await page.getByRole('searchbox', { name: 'Search' }).fill('no such words anywhere');
+    await page.getByText('Nothing found.').waitFor();
+    await say('I like elderflower');
+    await page.getByRole('searchbox', { name: 'Search' }).fill('I like elderflower');
+    await results(page)
+      .getByRole('link', { name: /You I like elderflower/ })
+      .waitFor();
+    await page.getByRole('searchbox', { name: 'Search' }).fill('');
+    await list(page).getByRole('link', { name: 'Food' }).waitFor();
+  }, 60_000);
+
+  it('opens an answer into what it saw and did, also with 200 calls and a prompt of 500 kB', async () => {
+    await say(LONG, 'board_long');
+    await say(`many calls ${LONG}`, 'board_long');
+    const page = await open('#/conversations/board_long');
+    await log(page).getByText('after 200 calls').waitFor();
+    const details = page.getByRole('button', { name: 'Details' }).last();
+    await details.click();
+    const turn = page.getByRole('region', { name: 'Turn' });
+    for (const name of ['Recalled', 'Prompt', 'Calls', 'Tokens']) {
+      await turn.getByRole('heading', { name, exact: true }).waitFor();
+    }
+    const isOpen = () =>
+      turn.locator('details.part').evaluateAll((all) => all.map((each) => each.hasAttribute('open')));
+    expect(await isOpen()).toEqual([true, false, false, false, false]);
+    await turn.getByRole('heading', { name: 'Calls' }).click();
+    await turn.locator('.part .fold').nth(199).waitFor();
+    expect(await turn.locator('.part .fold').count()).toBe(200);
+    await turn.locator('.part .fold > summary').nth(7).click();
+    await turn.locator('pre').filter({ hasText: '<script>document' }).first().waitFor();
+    await turn.getByRole('heading', { name: 'Prompt' }).click();
+    await turn.locator('.fold > summary').filter({ hasText: 'Conversation so far' }).click();
+    await turn.getByRole('heading', { name: 'Tokens' }).click();
+    await turn.getByRole('table').waitFor();
+    const shared = page.url();
+    await page.keyboard.press('Escape');
+    await turn.waitFor({ state: 'detached' });
+    expect(await details.evaluate((button) => button.matches(':focus'))).toBe(true);
+    const again = await open(`#${shared.split('#')[1]}`);
+    await again.getByRole('region', { name: 'Turn' }).getByRole('heading', { name: 'Tokens' }).waitFor();
+  }, 120_000);
+
+  it('shows nothing of what was forgotten', async () => {
+    await say('the heliotrope is a secret', 'board_forgets');
+    const turn = (await rowsOf('board_forgets')).at(-1)?.turn;
+    await say('/reset', 'board_forgets');
+    const page = await open('#/conversations?q=heliotrope');
+    await page.getByText('Nothing found.').waitFor();
+    const there = await open(`#/conversations/board_forgets?turn=${turn}`);
+    await there.getByText('This turn was forgotten').waitFor();
+    expect(await there.locator('body').textContent()).not.toContain('heliotrope');
+    const unknown = await open('#/conversations/telegram_nobody?turn=nothing');
+    await unknown.getByText('There is no such conversation.').waitFor();
+  }, 60_000);
+
+  it('has list and log on two screens of a phone of 320 px, and the turn over both', async () => {
+    const page = await open('#/conversations', { viewport: { width: 320, height: 640 }, hasTouch: true });
+    const isWithin = () => page.locator('html').evaluate((html) => html.scrollWidth <= 320);
+    await linkTo(page, 'board_main').click();
+    await log(page).getByText('I heard').first().waitFor();
+    expect(await list(page).isVisible()).toBe(false);
+    expect(
+      await page
+        .getByRole('heading', { level: 2 })
+        .first()
+        .evaluate((it) => it.matches(':focus')),
+    ).toBe(true);
+    expect(await isWithin()).toBe(true);
+    await page.getByRole('button', { name: 'Details' }).last().click();
+    const turn = page.getByRole('region', { name: 'Turn' });
+    await turn.getByRole('heading', { name: 'Prompt' }).click();
+    expect(await turn.boundingBox()).toEqual({ x: 0, y: 0, width: 320, height: 640 });
+    expect(await isWithin()).toBe(true);
+    await turn.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('link', { name: 'All conversations' }).click();
+    await linkTo(page, 'board_main').waitFor();
+    expect(await page.getByRole('heading', { level: 1 }).isVisible()).toBe(true);
+    expect(await linkTo(page, 'board_main').evaluate((it) => it.matches(':focus'))).toBe(true);
+  }, 60_000);
 });
-
-it('searches in all conversations and leads to the message, marked', async () => {
-  const texts = Array.from({ length: 900 }, (_, n) => (n === 300 ? `Crème brûlée ${SCRIPT}` : `filler ${n}`));
-  seed([{ chat: 'telegram_food', title: 'Food', texts }]);
-  const page = await open('#/conversations');
-  await list(page).getByRole('link', { name: 'Food' }).waitFor();
-  await page.keyboard.press('/');
-  await page.keyboard.type('creme BRULEE');
-  await results(page)
-    .getByRole('link', { name: /Food.*Crème brûlée/ })
-    .click();
-  const found = log(page).getByRole('article').filter({ hasText: 'Crème brûlée' });
-  await found.waitFor();
-  await page.locator('.log-row.found').filter({ hasText: 'Crème brûlée' }).waitFor();
-  expect(await found.evaluate((row) => row.getBoundingClientRect().top)).toBeGreaterThan(50);
-  expect(await found.evaluate((row) => row.getBoundingClientRect().bottom)).toBeLessThan(800);
-  await page.reload();
-  await page.locator('.log-row.found').filter({ hasText: 'Crème brûlée' }).waitFor();
-  expect(await page.getByRole('searchbox', { name: 'Search' }).inputValue()).toBe('creme BRULEE');
-  await page.getByRole('searchbox', { name: 'Search' }).fill('no such words anywhere');
-  await page.getByText('Nothing found.').waitFor();
-  await say('I like elderflower');
-  await page.getByRole('searchbox', { name: 'Search' }).fill('I like elderflower');
-  await results(page)
-    .getByRole('link', { name: /You I like elderflower/ })
-    .waitFor();
-  await page.getByRole('searchbox', { name: 'Search' }).fill('');
-  await list(page).getByRole('link', { name: 'Food' }).waitFor();
-}, 60_000);
-
-it('opens an answer into what it saw and did, also with 200 calls and a prompt of 500 kB', async () => {
-  await say(LONG, 'board_long');
-  await say(`many calls ${LONG}`, 'board_long');
-  const page = await open('#/conversations/board_long');
-  await log(page).getByText('after 200 calls').waitFor();
-  const details = page.getByRole('button', { name: 'Details' }).last();
-  await details.click();
-  const turn = page.getByRole('region', { name: 'Turn' });
-  for (const name of ['Recalled', 'Prompt', 'Calls', 'Tokens']) {
-    await turn.getByRole('heading', { name, exact: true }).waitFor();
-  }
-  const isOpen = () =>
-    turn.locator('details.part').evaluateAll((all) => all.map((each) => each.hasAttribute('open')));
-  expect(await isOpen()).toEqual([true, false, false, false, false]);
-  await turn.getByRole('heading', { name: 'Calls' }).click();
-  await turn.locator('.part .fold').nth(199).waitFor();
-  expect(await turn.locator('.part .fold').count()).toBe(200);
-  await turn.locator('.part .fold > summary').nth(7).click();
-  await turn.locator('pre').filter({ hasText: '<script>document' }).first().waitFor();
-  await turn.getByRole('heading', { name: 'Prompt' }).click();
-  await turn.locator('.fold > summary').filter({ hasText: 'Conversation so far' }).click();
-  await turn.getByRole('heading', { name: 'Tokens' }).click();
-  await turn.getByRole('table').waitFor();
-  const shared = page.url();
-  await page.keyboard.press('Escape');
-  await turn.waitFor({ state: 'detached' });
-  expect(await details.evaluate((button) => button.matches(':focus'))).toBe(true);
-  const again = await open(`#${shared.split('#')[1]}`);
-  await again.getByRole('region', { name: 'Turn' }).getByRole('heading', { name: 'Tokens' }).waitFor();
-}, 120_000);
-
-it('shows nothing of what was forgotten', async () => {
-  await say('the heliotrope is a secret', 'board_forgets');
-  const turn = (await rowsOf('board_forgets')).at(-1)?.turn;
-  await say('/reset', 'board_forgets');
-  const page = await open('#/conversations?q=heliotrope');
-  await page.getByText('Nothing found.').waitFor();
-  const there = await open(`#/conversations/board_forgets?turn=${turn}`);
-  await there.getByText('This turn was forgotten').waitFor();
-  expect(await there.locator('body').textContent()).not.toContain('heliotrope');
-  const unknown = await open('#/conversations/telegram_nobody?turn=nothing');
-  await unknown.getByText('There is no such conversation.').waitFor();
-}, 60_000);
-
-it('has list and log on two screens of a phone of 320 px, and the turn over both', async () => {
-  const page = await open('#/conversations', { viewport: { width: 320, height: 640 }, hasTouch: true });
-  const isWithin = () => page.locator('html').evaluate((html) => html.scrollWidth <= 320);
-  await linkTo(page, 'board_main').click();
-  await log(page).getByText('I heard').first().waitFor();
-  expect(await list(page).isVisible()).toBe(false);
-  expect(
-    await page
-      .getByRole('heading', { level: 2 })
-      .first()
-      .evaluate((it) => it.matches(':focus')),
-  ).toBe(true);
-  expect(await isWithin()).toBe(true);
-  await page.getByRole('button', { name: 'Details' }).last().click();
-  const turn = page.getByRole('region', { name: 'Turn' });
-  await turn.getByRole('heading', { name: 'Prompt' }).click();
-  expect(await turn.boundingBox()).toEqual({ x: 0, y: 0, width: 320, height: 640 });
-  expect(await isWithin()).toBe(true);
-  await turn.getByRole('button', { name: 'Close' }).click();
-  await page.getByRole('link', { name: 'All conversations' }).click();
-  await linkTo(page, 'board_main').waitFor();
-  expect(await page.getByRole('heading', { level: 1 }).isVisible()).toBe(true);
-  expect(await linkTo(page, 'board_main').evaluate((it) => it.matches(':focus'))).toBe(true);
-}, 60_000);

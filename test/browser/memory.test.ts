@@ -2,10 +2,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import axe from 'axe-core';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { type ChatBody, type FakeModel, lastUserText, startFakeModel } from '../fakes/model.js';
 import { eventually, type Home, makeHome, type Running, run } from '../harness/gateway.js';
+import { describeInChromium, launchChromium } from './board.js';
 
 const SCRIPT = `<script>document.title = 'taken'</script><img src=x onerror="document.title = 'taken'">`;
 const MEMORY = '# Memory\n\n## Tier 1\n\n- tea\n\n## Tier 2\n\n- moss\n\n## Tier 3\n\n- rain\n';
@@ -33,7 +34,7 @@ beforeAll(async () => {
   });
   gateway = run(home);
   url = await gateway.url();
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium' });
+  browser = await launchChromium();
 }, 60_000);
 afterAll(async () => {
   await browser?.close();
@@ -80,7 +81,7 @@ async function shows(page: Page, text: string, name = 'MEMORY.md'): Promise<void
   await eventually(async () => (await field(page, name).inputValue()).includes(text), `${text} in ${name}`);
 }
 
-describe('a file', () => {
+describeInChromium('a file', () => {
   it('is edited and saved, with a preview that grows along, and undone in the history', async () => {
     await put('board_main/default/MEMORY.md', MEMORY);
     const page = await open('#/memory');
@@ -217,7 +218,7 @@ describe('a file', () => {
   });
 });
 
-describe('the place', () => {
+describeInChromium('the place', () => {
   it('has the persona’s file, the library, principles and the days, each under its name', async () => {
     await put('telegram_-1/luna/PERSONA.md', '---\ntemperature: hot\n---\nSings.\n');
     await put('telegram_-1/memory/2026-01-02.md', '- it snowed\n');

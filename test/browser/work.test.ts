@@ -2,12 +2,13 @@
 import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { listen } from '../fakes/http-server.js';
 import { type ChatBody, type FakeModel, startFakeModel } from '../fakes/model.js';
 import { eventually, type Home, makeHome, type Running, run } from '../harness/gateway.js';
 import { seriousFaults } from './axe.js';
+import { describeInChromium, launchChromium } from './board.js';
 
 const SCRIPT = `<script>document.title = 'taken'</script><img src=x onerror="document.title = 'taken'">`;
 const SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30" onload="parent.document.title = 'taken'"><script>parent.document.title = 'taken'</script><rect width="40" height="30" fill="teal"/></svg>`;
@@ -64,7 +65,7 @@ beforeAll(async () => {
   });
   gateway = run(home);
   url = await gateway.url();
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium' });
+  browser = await launchChromium();
 });
 afterAll(async () => {
   await browser?.close();
@@ -125,7 +126,7 @@ async function start(page: Page, goal: string): Promise<void> {
   await task(page, goal).first().waitFor();
 }
 
-describe('the plan', () => {
+describeInChromium('the plan', () => {
   it('has boxes of which each changes one character, in thousands of lines with their line ends', async () => {
     const lines = Array.from({ length: 5_000 }, (_, n) =>
       n % 10 === 0 ? `## Part ${n}` : `${'  '.repeat(n % 3)}- [ ] step ${n} ${n === 1 ? SCRIPT : ''}`,
@@ -190,7 +191,7 @@ describe('the plan', () => {
   });
 });
 
-describe('a task', () => {
+describeInChromium('a task', () => {
   it('is begun, followed and shown with its calls and its outcome', async () => {
     const page = await open('#/work/tasks');
     await start(page, `look around ${SCRIPT}`);
@@ -293,7 +294,7 @@ describe('a task', () => {
   });
 });
 
-describe('artifacts', () => {
+describeInChromium('artifacts', () => {
   const list = (page: Page) => page.getByRole('list', { name: 'Artifacts', exact: true });
   const preview = (page: Page) => page.getByRole('region', { name: 'Preview', exact: true });
   const choose = (page: Page, name: string) => list(page).getByRole('link', { name, exact: true }).click();
@@ -364,7 +365,7 @@ describe('artifacts', () => {
   });
 });
 
-describe('on any screen nothing is in the way of anybody, in the light and in the dark, of', () => {
+describeInChromium('on any screen nothing is in the way of anybody, in the light and in the dark, of', () => {
   beforeAll(() => putPlan(`# Garden ${'x'.repeat(200)}\n\n- [x] sow\n  - [ ] water ${'y'.repeat(300)}\n`));
 
   it.each([
