@@ -328,9 +328,9 @@ const BEGINNING = /^(?:ffd8ff|89504e470d0a1a0a|47494638|52494646.{8}57454250)/;
  */
 function pictureRefusal(avatar: unknown): Outcome | null {
   if (avatar === undefined || avatar === null) return null;
-  const [, data = ''] =
-    /^data:image\/(?:jpe?g|png|gif|webp);base64,([A-Za-z0-9+/]+=*)$/.exec(String(avatar)) ?? [];
-  const bytes = Buffer.from(data, 'base64');
+  const [head = '', data = ''] = String(avatar).split(',', 2);
+  const isPicture = /^data:image\/(?:jpe?g|png|gif|webp);base64$/.test(head) && !/[^A-Za-z0-9+/=]/.test(data);
+  const bytes = Buffer.from(isPicture ? data : '', 'base64');
   if (!BEGINNING.test(bytes.subarray(0, 16).toString('hex'))) {
     return invalid('avatar', 'IMAGE_INVALID', 'Invalid image');
   }

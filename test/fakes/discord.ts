@@ -21,7 +21,7 @@ import { createSnowflakes } from './discord-snowflake.js';
 import { createWebhooks } from './discord-webhooks.js';
 import type { FakeDiscord, FakeDiscordEvent, Settings } from './discord-words.js';
 import { createWorld } from './discord-world.js';
-import { listenAt } from './http-server.js';
+import { breakOff, listenAt } from './http-server.js';
 import { createWatch } from './watch.js';
 
 interface FakeDiscordOptions {
@@ -156,8 +156,7 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
   }
 
   const server = createServer((request, response) => {
-    // A client that hangs up while it asks is no concern of the others.
-    serve(request, response).catch(() => request.socket.destroy());
+    serve(request, response).catch(breakOff(request));
   });
   // Node's five seconds would cut connections that a quiet client keeps.
   server.keepAliveTimeout = 120_000;

@@ -1,5 +1,5 @@
 /** What the fake servers have in common: a free port on 127.0.0.1, its connections, and waiting for requests. */
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface Listening {
@@ -27,6 +27,18 @@ export async function listen(server: Server, port = 0): Promise<Listening> {
         server.close(() => resolve());
         server.closeAllConnections();
       }),
+  };
+}
+
+/**
+ * Ends the connection of a request that could not be served. A client that hangs up while it asks is no concern of the
+ * others; anything else is a fault of the fake, which the client would take for one of the network.
+ */
+export function breakOff({ socket, method, url }: IncomingMessage): (error: unknown) => void {
+  return (error) => {
+    const cause = error instanceof Error ? error.stack : error;
+    if (!socket.destroyed) process.stderr.write(`A fake server failed at ${method} ${url}: ${cause}\n`);
+    socket.destroy();
   };
 }
 

@@ -4,7 +4,7 @@
  * have; what it sends is OGG with Opus where that was asked for.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { listen } from './http-server.js';
+import { breakOff, listen } from './http-server.js';
 import { recording } from './ogg.js';
 import { createWatch } from './watch.js';
 
@@ -95,7 +95,7 @@ export async function startFakeSpeech(): Promise<FakeSpeech> {
   }
 
   const server = createServer((request, response) => {
-    serve(request, response).catch(() => request.socket.destroy());
+    serve(request, response).catch(breakOff(request));
   });
   const { url, close } = await listen(server);
   const fake: FakeSpeech = {

@@ -6,7 +6,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type Clock, systemClock } from '../../src/core/clock.js';
-import { listenAt } from './http-server.js';
+import { breakOff, listenAt } from './http-server.js';
 import { type Payload, readPayload } from './telegram-body.js';
 import { type BotOptions, createFakeBots, type FakeBot } from './telegram-bots.js';
 import { type Copy, chatOf, type Person, type Said, type Saying } from './telegram-chats.js';
@@ -515,8 +515,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
 
   /** Whoever waits for something may have it now. */
   const server = createServer((request, response) => {
-    // A client that hangs up while it asks is no concern of the others.
-    serve(request, response).catch(() => request.socket.destroy());
+    serve(request, response).catch(breakOff(request));
   });
   // Node's five seconds would cut connections that a quiet client keeps.
   server.keepAliveTimeout = 120_000;

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { makeCertificates } from './certificate.js';
+import { breakOff } from './http-server.js';
 import type { FakeCdn, MediaFault } from './whatsapp-words.js';
 
 export const MEDIA_HOSTS = ['media-fra3-1.cdn.whatsapp.net', 'mmg.whatsapp.net'] as const;
@@ -59,10 +60,7 @@ export async function startCdn(look: () => void): Promise<Cdn> {
   }
 
   const server: Server = createServer({ cert, key }, (request, response) => {
-    // A client that hangs up while it asks is no concern of the others.
-    serve(request, response)
-      .catch(() => request.socket.destroy())
-      .finally(look);
+    serve(request, response).catch(breakOff(request)).finally(look);
   });
   server.keepAliveTimeout = 120_000;
   await new Promise<void>((resolve, reject) => {
