@@ -55,7 +55,8 @@ const attackOn = (target: string) => `(async () => {
   // The policy that parts windows holds where the connection is safe, as on loopback.
   if (!isSecureContext) return done;
   const other = window.open(target + '/');
-  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  for (let waited = 0; other !== null && !other.closed && waited < 10_000; waited += 100)
+    await new Promise((resolve) => setTimeout(resolve, 100));
   if (other !== null && !other.closed) done.push('the page is held by its window');
   return done;
 })()`;
