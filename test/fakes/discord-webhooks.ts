@@ -328,8 +328,10 @@ const BEGINNING = /^(?:ffd8ff|89504e470d0a1a0a|47494638|52494646.{8}57454250)/;
  */
 function pictureRefusal(avatar: unknown): Outcome | null {
   if (avatar === undefined || avatar === null) return null;
-  const [head = '', data = ''] = String(avatar).split(',', 2);
-  const isPicture = /^data:image\/(?:jpe?g|png|gif|webp);base64$/.test(head) && !/[^A-Za-z0-9+/=]/.test(data);
+  const text = String(avatar);
+  const [head = ''] = /^data:image\/(?:jpe?g|png|gif|webp);base64,/.exec(text) ?? [];
+  const data = text.slice(head.length);
+  const isPicture = head !== '' && !/[^A-Za-z0-9+/=]|=[^=]/.test(data);
   const bytes = Buffer.from(isPicture ? data : '', 'base64');
   if (!BEGINNING.test(bytes.subarray(0, 16).toString('hex'))) {
     return invalid('avatar', 'IMAGE_INVALID', 'Invalid image');

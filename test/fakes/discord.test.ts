@@ -114,8 +114,9 @@ describe('the fake Discord', () => {
     await made.edit({ name: 'Nova', avatar: null });
     expect(fake.webhooks('601')).toMatchObject([{ name: 'Nova', avatar: null }]);
     const wrong = [Buffer.from('GIF or so'), Buffer.concat([png, Buffer.alloc(10_240 * 1024)])];
-    for (const bytes of wrong) {
-      const avatar = `data:image/png;base64,${bytes.toString('base64')}`;
+    const texts = [...wrong.map((bytes) => bytes.toString('base64')), `${png.toString('base64')},more`];
+    for (const text of texts) {
+      const avatar = `data:image/png;base64,${text}`;
       await expect(made.edit({ avatar })).rejects.toMatchObject({ code: 50035 });
     }
     await made.delete();
