@@ -110,10 +110,8 @@ describeInChromium('words that want to be scripts', () => {
     for (const name of [NAME, 'drawing.svg'])
       await page.getByRole('button', { name: `Remove ${name}` }).waitFor();
     await typed(page, ALL);
-    await log(page)
-      .getByRole('link', { name: /\.(txt|svg)/ })
-      .nth(1)
-      .waitFor();
+    const names = log(page).getByRole('link', { name: /\.(txt|svg)/ });
+    await names.nth(1).waitFor();
     await articles(page).filter({ hasText: 'I say:' }).nth(1).waitFor();
     await page.waitForTimeout(500);
     expect(await log(page).locator('script, iframe, svg[onload], style, object, embed').count()).toBe(0);
@@ -134,7 +132,6 @@ describeInChromium('words that want to be scripts', () => {
       .locator('summary')
       .click();
     // What a person would do with a file that looks like a picture or a page.
-    const names = log(page).getByRole('link', { name: /\.(txt|svg)/ });
     for (const link of await names.all()) {
       const answer = await fetch(new URL((await link.getAttribute('href')) ?? '', `${board.url}/`));
       const { headers } = answer;
