@@ -81,9 +81,14 @@ describe('a contact card', () => {
   it.each(['a', 'TEL', 'TEL;', '\r', ' ', 'TEL\n', ':', 'TEL:'])(
     'of 60,000 characters takes no time: %j',
     (sign) => {
-      const began = performance.now();
-      onWhatsApp(cards(sign.repeat(60_000 / sign.length)));
-      expect(performance.now() - began).toBeLessThan(3_000);
+      const event = cards(sign.repeat(60_000 / sign.length));
+      // The least of three: any of them may have waited for the processor.
+      const times = [1, 2, 3].map(() => {
+        const began = performance.now();
+        onWhatsApp(event);
+        return performance.now() - began;
+      });
+      expect(Math.min(...times)).toBeLessThan(500);
     },
   );
 

@@ -43,7 +43,7 @@ describe('patterns of lorebooks', () => {
     await patterns.run(['x'], tries('x'), 1_000);
     const began = performance.now();
     const outcomes = await patterns.run([LONG], tries('a', EXPLODES, 'a'), 100);
-    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(performance.now() - began).toBeLessThan(1_000);
     expect(outcomes).toEqual(['matched', 'given up', 'given up']);
     expect(await patterns.run(['x'], tries('x'), 1_000)).toEqual(['matched']);
     expect(log.warnings).toEqual([]);
